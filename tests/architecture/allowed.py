@@ -1,0 +1,38 @@
+"""Places that look like a violation and are none, each with its reason.
+
+The key is the rule's name, then ``path:scope`` as a violation prints it. An entry that is no
+longer needed fails the tests.
+"""
+
+from __future__ import annotations
+
+ALLOWED: dict[str, dict[str, str]] = {
+    "queues_are_bounded": {
+        "env/core.py:EnvCore.__init__": "call_soon refuses more than SOON_LIMIT entries",
+        "env/manual.py:ManualSteps.__init__": "_enqueue refuses more than QUEUE_LIMIT requests",
+        "locking.py:_FairLock.__init__": "a thread waits once, so there is an entry per thread",
+    },
+    "waits_have_a_deadline": {
+        "callbacks/route.py:Route._hook": "Port.acquire counts its users, it waits for none",
+        "callbacks/router.py:Router._hold": "Port.acquire counts its users, it waits for none",
+        "env/environment.py:MujocoEnv.__init__": "engine_log.acquire counts its users",
+        "env/events.py:Subscription.__iter__": "a loop over events lasts until the hub is closed",
+        "env/manual.py:ManualSteps._run": "as Holding.__enter__, inlined; see locking.py",
+        "env/pacing.py:Waker.__init__": "takes a lock that was made in the line before",
+        "locking.py:_Waiter.__init__": "takes a lock that was made in the line before",
+        "locking.py:Holding.__enter__": (
+            "waits for the holders before it, each bounded by a slice or one operation; in pieces "
+            "of 0.2 s that Ctrl-C ends"
+        ),
+        "locking.py:OrderedLock.__enter__": "as Holding.__enter__; the order forbids a deadlock",
+        "plugins/host.py:PluginHost.acquire_scoped_access": (
+            "waits for the hook under way, as quiescing must; in pieces of 0.2 s that Ctrl-C ends"
+        ),
+        "plugins/host.py:PluginHost._exclusively": (
+            "a set is never destroyed under a hook that runs, however long; Ctrl-C ends the wait"
+        ),
+    },
+    "error_messages_are_lower_case_without_full_stop": {
+        "plugins/typed_config.py:_fields": "Config is the name of the attribute, not a word",
+    },
+}
