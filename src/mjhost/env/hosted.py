@@ -1,0 +1,86 @@
+"""A model and its data for the time the env owns them.
+
+Owns: the pair itself, its pristine copy, and the cells and blocks through which the stepping code
+reaches into the engine's memory without a Python object in between.
+Invariants: a ``HostedModel`` never changes its model or data; a reload makes a new one. Every cell
+points into memory that the pair keeps alive.
+Threads: made by the loading thread, outside the lock; afterwards touched only under the physics
+lock, except for reads of the counters.
+Not a goal: stepping, phases, locks.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import mujoco
+
+from mjhost.env.engine_log import WarningCounters
+from mjhost.env.loading import CompiledModel, ModelSource
+from mjhost.env.rollback import StateBlock
+from mjhost.generation import ModelGeneration
+from mjhost.layout import copy_model_into, double_cell
+from mjhost.options.mapping import OptionBlock
+
+
+class HostedModel:
+    """One model generation: the live pair and what is known about it.
+
+    Attributes:
+        steps: engine steps since the last load or reset; written by the stepping thread only.
+        edited_options: names of the option fields changed by a transaction since the load.
+    """
+
+    __slots__ = (
+        "compiled",
+        "data",
+        "dt_cell",
+        "edited_options",
+        "generation",
+        "model",
+        "option_block",
+        "pristine",
+        "state",
+        "steps",
+        "warnings",
+    )
+
+    def __init__(self, compiled: CompiledModel, generation: ModelGeneration) -> None:
+        self.compiled = compiled
+        self.generation = generation
+        self.model: mujoco.MjModel = compiled.model
+        self.data: mujoco.MjData = compiled.data
+        self.pristine: mujoco.MjModel = copy.copy(compiled.model)
+        self.option_block = OptionBlock(self.model.opt)
+        self.dt_cell = double_cell(self.model.opt, "mjOption", "timestep")
+        self.warnings = WarningCounters(self.data)
+        self.state = StateBlock.for_options(self.model, self.data)
+        self.steps = 0
+        self.edited_options: set[str] = set()
+
+    def again(self, generation: ModelGeneration) -> HostedModel:
+        """The same pair as a new ownership epoch, state and counters untouched."""
+        twin = copy.copy(self)
+        twin.generation = generation
+        return twin
+
+    @property
+    def source(self) -> ModelSource:
+        """Where the model came from and can be compiled from again."""
+        return self.compiled.source
+
+    @property
+    def dt(self) -> float:
+        """Time step the engine will use for the next step, s sim."""
+        value: float = self.dt_cell.value
+        return value
+
+    def options_changed(self) -> None:
+        """Chooses the roll-back anew: ``ipc`` and ``sleep`` need a full copy of the data."""
+        self.state = StateBlock.for_options(self.model, self.data)
+
+    def restore_model(self) -> None:
+        """Puts every model field back to what the compiler made, in place."""
+        copy_model_into(self.model, self.pristine)
+        self.edited_options.clear()
+        self.options_changed()

@@ -1,0 +1,323 @@
+"""Load, reload, reset and close: every change of what the env owns.
+
+Owns: the order of these, and the way back from a failure in the middle.
+Invariants: a model is compiled, checked and forwarded outside the lock while the old one goes on
+running; under the lock it is swapped in, forwarded with no hook alive, and given its options. A
+load that fails leaves model, data, options and time as they were; a swap that fails puts the old
+pair back as a new ownership epoch. An env that had a model keeps one.
+Threads: runs in the caller's thread; two loads never overlap (the phase machine admits one).
+Failure: the error is raised and kept as ``load_error``.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import mujoco
+
+from mjhost.env.events import Loaded, Reloaded, ResetDone
+from mjhost.env.hosted import HostedModel
+from mjhost.env.loading import CompiledModel, ModelInput, ModelSource, compile_source
+from mjhost.env.phases import Operation, Phase, PhaseEvent
+from mjhost.env.records import LoadReport, ReloadReport, StepReason
+from mjhost.env.transaction import edited_patch
+from mjhost.errors import (
+    EnvClosedError,
+    InvalidArgumentError,
+    ModelLoadError,
+    NotLoadedError,
+    UnknownNameError,
+    did_you_mean,
+)
+from mjhost.options import changed_fields
+
+if TYPE_CHECKING:
+    from mjhost.env.core import EnvCore
+    from mjhost.env.manual import ManualSteps
+    from mjhost.env.physics_thread import PhysicsThread
+    from mjhost.env.stepping import Stepper
+    from mjhost.env.transaction import OptionsTransaction
+    from mjhost.options import RuntimeOptionsPatch
+
+OptionsMode = Literal["model", "keep"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Installed:
+    """What step 3 to 7 of a load did."""
+
+    hosted: HostedModel
+    pause_s: float
+    applied: tuple[str, ...]
+    option_error: str | None
+
+
+class Lifecycle:
+    """Changes what an env owns."""
+
+    def __init__(
+        self,
+        core: EnvCore,
+        stepper: Stepper,
+        manual: ManualSteps,
+        thread: PhysicsThread,
+        options: OptionsTransaction,
+    ) -> None:
+        self._core = core
+        self._stepper = stepper
+        self._manual = manual
+        self._thread = thread
+        self._options = options
+        self._close_mutex = threading.Lock()
+
+    # -- load and reload ---------------------------------------------------------------------
+
+    def load(self, source: ModelInput, options: OptionsMode) -> LoadReport:
+        """Makes ``source`` the hosted model."""
+        self._core.admit(Operation.LOAD)
+        self._core.refuse_holding(Operation.LOAD)
+        return self._load(self._source_of(source), options)
+
+    def _source_of(self, model: ModelInput) -> ModelSource:
+        try:
+            return ModelSource.of(model)
+        except ModelLoadError as error:
+            self._core.load_error = f"{type(error).__name__}: {error}"
+            raise
+
+    def reload(self, model: ModelInput | None, options: OptionsMode) -> ReloadReport:
+        """Compiles the present source again, or another one, and swaps it in."""
+        core = self._core
+        core.admit(Operation.RELOAD)
+        core.refuse_holding(Operation.RELOAD)
+        source = None if model is None else self._source_of(model)
+        old = core.hosted
+        if old is None:
+            raise NotLoadedError("reload needs a model and none is loaded; call load(source)")
+        report = self._load(source or old.source, options)
+        return ReloadReport(
+            previous_source=old.source.label,
+            **{name: getattr(report, name) for name in report.__struct_fields__},
+        )
+
+    def _load(self, source: ModelSource, options: OptionsMode) -> LoadReport:
+        if options not in ("model", "keep"):
+            raise InvalidArgumentError(f"options must be 'model' or 'keep', got {options!r}")
+        core = self._core
+        had_model = core.hosted is not None
+        # The phase before the epoch; see OptionsTransaction.apply for the reader's side.
+        core.machine.advance(PhaseEvent.LOAD)
+        core.admission_epoch += 1
+        try:
+            self._manual.cancel(StepReason.CANCELLED_BY_RELOAD)
+            compiled = compile_source(source)
+            candidate = HostedModel(compiled, core.model_generation)
+            installed = self._install(candidate, options)
+        except BaseException as error:
+            self._load_failed(error)
+            raise
+        return self._loaded(installed, had_model=had_model)
+
+    def _load_failed(self, error: BaseException) -> None:
+        core = self._core
+        core.load_error = f"{type(error).__name__}: {error}"
+        if core.machine.loading:
+            failed = PhaseEvent.LOAD_FAILED if core.hosted is None else PhaseEvent.RELOAD_FAILED
+            core.machine.advance(failed)
+        with core.lock.holding(Operation.LOAD):
+            self._stepper.grant_single_step()
+
+    def _install(self, candidate: HostedModel, options: OptionsMode) -> _Installed:
+        """Steps 3 to 7 of a reload: the only part that holds up stepping."""
+        core = self._core
+        with core.lock.holding(Operation.RELOAD):
+            started = time.perf_counter()
+            if not core.machine.loading:
+                raise EnvClosedError("the env was closed while the model was being loaded")
+            core.machine.advance(PhaseEvent.SWAP)
+            old = core.hosted
+            kept = edited_patch(old) if old is not None and options == "keep" else None
+            try:
+                self._swap_in(candidate)
+                applied, problem = self._apply_options(candidate, kept)
+            except BaseException:
+                self._put_back(old)
+                raise
+            core.load_count += 1
+            core.load_error = problem
+            core.fault = None
+            return _Installed(candidate, time.perf_counter() - started, applied, problem)
+
+    def _swap_in(self, candidate: HostedModel) -> None:
+        core = self._core
+        core.single_step = None
+        before = core.hosted.data.time if core.hosted is not None else 0.0
+        core.steps_before = core.total_steps_locked()
+        core.model_generation = core.model_generation.next()
+        candidate.generation = core.model_generation
+        core.hosted = candidate
+        self._stepper.refresh(candidate)
+        core.session.jump(before, candidate.data.time)
+        self._stepper.anchor(candidate)
+
+    def _apply_options(
+        self, hosted: HostedModel, kept: RuntimeOptionsPatch | None
+    ) -> tuple[tuple[str, ...], str | None]:
+        if self._core.load_count == 0:
+            return self._options.apply_pending_locked(hosted)
+        if kept is None or not kept.names():
+            return (), None
+        return self._options.keep_locked(hosted, kept)
+
+    def _put_back(self, old: HostedModel | None) -> None:
+        """The old pair becomes the env's again: a new ownership epoch with its state untouched."""
+        core = self._core
+        failed = core.hosted
+        if failed is old:
+            return
+        core.model_generation = core.model_generation.next()
+        if old is None:
+            core.hosted = None
+            return
+        restored = old.again(core.model_generation)
+        core.steps_before = core.total_steps_locked() - restored.steps
+        core.session.jump(failed.data.time if failed else 0.0, restored.data.time)
+        core.hosted = restored
+        self._stepper.anchor(restored)
+
+    def _loaded(self, installed: _Installed, *, had_model: bool) -> LoadReport:
+        core, hosted = self._core, installed.hosted
+        with core.lock.holding(Operation.RELOAD):
+            if core.machine.loading:
+                core.machine.advance(PhaseEvent.LOADED)
+            core.hub.publish(
+                Reloaded if had_model else Loaded,
+                self._stepper.stamp(hosted),
+                source=hosted.source.label,
+                content_hash=hosted.compiled.content_hash,
+            )
+            self._stepper.grant_single_step()
+        core.waker.wake()
+        return _report(hosted.compiled, installed)
+
+    # -- reset -------------------------------------------------------------------------------
+
+    def reset(self, keyframe: str | int | None, *, model: bool) -> None:
+        """Back to the defaults, or to a keyframe, completely."""
+        core = self._core
+        core.admit(Operation.RESET)
+        with core.lock.holding(Operation.RESET):
+            core.admit(Operation.RESET)
+            hosted = core.hosted
+            assert hosted is not None, "admitted without a model"
+            key = keyframe_id(hosted.model, keyframe)
+            self._manual.cancel(StepReason.CANCELLED_BY_RESET)
+            if model:
+                self._restore_model(hosted)
+            self._reset_data(hosted, key)
+            core.fault = None
+            core.hub.publish(ResetDone, self._stepper.stamp(hosted), keyframe=keyframe, model=model)
+            self._stepper.grant_single_step()
+
+    def _restore_model(self, hosted: HostedModel) -> None:
+        old = hosted.option_block.read()
+        hosted.restore_model()
+        new = hosted.option_block.read()
+        changed = changed_fields(old, new)
+        if changed:
+            self._options.advance_epoch(hosted, old, new, changed)
+
+    def _reset_data(self, hosted: HostedModel, key: int | None) -> None:
+        core, model, data = self._core, hosted.model, hosted.data
+        before = data.time
+        core.session.at(before)
+        # The engine leaves the state of plugins without a reset function as it is.
+        data.plugin_state[:] = 0.0
+        if key is None:
+            mujoco.mj_resetData(model, data)
+        else:
+            mujoco.mj_resetDataKeyframe(model, data, key)
+        self._stepper.refresh(hosted)
+        core.session.jump(before, data.time)
+        core.steps_before += hosted.steps
+        hosted.steps = 0
+        self._stepper.anchor(hosted)
+
+    # -- close -------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Ends the env: cancels what waits, ends the thread, lets go of model and data."""
+        core = self._core
+        if core.machine.closed:
+            return
+        core.admit(Operation.CLOSE)
+        if core.lock.held_by_me() and not core.scope_open:
+            core.lock.release()  # an interrupt left it held; see mjhost.locking
+        core.refuse_holding(Operation.CLOSE)
+        if not self._thread.is_current():
+            with self._close_mutex:
+                self._close_once()
+        elif self._close_mutex.acquire(blocking=False):
+            try:
+                self._close_once()
+            finally:
+                self._close_mutex.release()
+        # else: whoever closes waits for this very thread, which therefore must not wait for him.
+
+    def _close_once(self) -> None:
+        core = self._core
+        if core.machine.closed:
+            return
+        if core.machine.phase is not Phase.CLOSING:  # else an interrupt ended an earlier attempt
+            core.machine.advance(PhaseEvent.CLOSE)
+        core.single_step = None
+        self._manual.cancel(StepReason.CANCELLED_BY_CLOSE)
+        self._thread.stop()
+        with core.lock.holding(Operation.CLOSE):
+            core.running = False
+            core.steps_before = core.total_steps_locked()
+            core.hosted = None
+            core.single_step = None
+        self._manual.abandon_async(StepReason.CANCELLED_BY_CLOSE)
+        core.soon.clear()
+        core.machine.advance(PhaseEvent.CLOSED)
+        core.hub.close()
+
+
+def keyframe_id(model: mujoco.MjModel, keyframe: str | int | None) -> int | None:
+    """Index of a keyframe given by name or index, or an error that lists what exists."""
+    if keyframe is None:
+        return None
+    if isinstance(keyframe, str):
+        names = [model.key(i).name for i in range(model.nkey)]
+        if keyframe in names and keyframe:
+            return names.index(keyframe)
+        near = did_you_mean(keyframe, [name for name in names if name])
+        raise UnknownNameError(f"no keyframe is named {keyframe!r}; {near}")
+    if type(keyframe) is not int:
+        raise InvalidArgumentError(
+            f"keyframe must be a name, an index or None, got {type(keyframe).__name__}"
+        )
+    if not 0 <= keyframe < model.nkey:
+        raise UnknownNameError(
+            f"no keyframe has index {keyframe}; the model has {model.nkey}, counted from 0"
+        )
+    return keyframe
+
+
+def _report(compiled: CompiledModel, installed: _Installed) -> LoadReport:
+    return LoadReport(
+        source=compiled.source.label,
+        content_hash=compiled.content_hash,
+        generation=installed.hosted.generation,
+        compile_s=compiled.compile_s,
+        data_s=compiled.data_s,
+        forward_s=compiled.forward_s,
+        pause_s=installed.pause_s,
+        option_error=installed.option_error,
+        kept_options=installed.applied,
+        warnings=compiled.warnings,
+    )

@@ -1,0 +1,404 @@
+"""Models: how one is named, and how it becomes a pair of model and data.
+
+Owns: ``ModelSource``, which can be compiled again and again, and ``compile_source``.
+Invariants: a source keeps private copies of the objects it was made of; a file is read again at
+each compile. Whatever is in ``CompiledModel`` has survived a forward and has options that the
+engine survives. Compiled through ``MjSpec`` where there is one, which gives the very bytes of the
+engine's own loader.
+Threads: any; the GIL is free while the engine compiles. Compiles wait for each other: the engine's
+asset cache is emptied before each and must not be filled by another one meanwhile. A resource
+provider that compiles a model of its own on one of the compiler's threads would wait for itself.
+Failure: ``ModelLoadError`` with the engine's reason in one line; nothing is printed, no log file is
+written, nothing else changes.
+Not a goal: URDF beyond the engine's own reader, xacro, ``package://``: ``mjhost.description``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import ctypes
+import hashlib
+import os
+import re
+import threading
+import time
+import warnings as python_warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, Self, TypeAlias
+
+import mujoco
+import numpy as np
+
+from mjhost.env import engine_log
+from mjhost.env.engine_log import WarningCounters
+from mjhost.env.mjb import check_image
+from mjhost.errors import InvalidArgumentError, ModelLoadError, did_you_mean
+from mjhost.layout import library
+from mjhost.options import check_runnable
+
+ModelInput: TypeAlias = "str | os.PathLike[str] | mujoco.MjSpec | mujoco.MjModel"
+"""What a model can be given as: a path, MJCF or URDF text, a spec or a model (both are copied)."""
+
+Kind: TypeAlias = Literal["path", "resource", "text", "spec", "model"]
+
+_SPEC_SUFFIXES: Final = (".xml", ".urdf", ".mjz", ".zip")
+_SUFFIXES: Final = (*_SPEC_SUFFIXES, ".mjb")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_ENGINE_ERRORS: Final = (
+    mujoco.FatalError,
+    mujoco.UnexpectedError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+_compiling: Final = threading.RLock()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelSource:
+    """How a model is named, and what it takes to compile it again.
+
+    Make one with ``ModelSource.of``.
+
+    Attributes:
+        kind: what it was made of.
+        label: what to call it: the path, or a description.
+        path: the file, absolute; ``None`` if there is none.
+    """
+
+    kind: Kind
+    label: str
+    path: Path | None
+    _content: Any
+    _assets: dict[str, bytes] | None = None
+
+    @classmethod
+    def of(cls, model: ModelInput | ModelSource, *, assets: dict[str, bytes] | None = None) -> Self:
+        """A source of ``model``.
+
+        Args:
+            model: a path to an MJCF, URDF, MJB or mjz file (relative ones are resolved now); text
+                with MJCF or URDF, told by its ``<``; the name of something that a registered
+                resource provider opens; an ``MjSpec`` or ``MjModel``, copied now.
+            assets: files that the text refers to, by name.
+
+        Raises:
+            InvalidArgumentError: not one of these, or assets for anything but text.
+            ModelLoadError: of a kind that is not supported, or it cannot be copied.
+        """
+        if isinstance(model, cls):
+            return model
+        if isinstance(model, str) and "<" in model:
+            kept = None if assets is None else _checked_assets(assets)
+            return cls("text", "XML text", None, model, kept)
+        if assets is not None:
+            raise InvalidArgumentError(
+                "assets go with a model given as XML text; a file finds them next to it, a spec "
+                "has its own"
+            )
+        return cls._of_object(model)
+
+    @classmethod
+    def _of_object(cls, model: Any) -> Self:
+        if isinstance(model, mujoco.MjSpec):
+            return cls("spec", f"MjSpec {model.modelname!r}", None, _copied(model))
+        if isinstance(model, mujoco.MjModel):
+            return cls("model", f"MjModel {_model_name(model)!r}", None, _copied(model))
+        if isinstance(model, (str, os.PathLike)):
+            name = os.fspath(model)
+            if isinstance(name, str) and name.strip():
+                return cls._of_name(name)
+        raise InvalidArgumentError(
+            "a model is given as a path, XML text, an MjSpec or an MjModel, got "
+            f"{type(model).__name__} {_shown(model)}"
+        )
+
+    @classmethod
+    def _of_name(cls, name: str) -> Self:
+        if name.startswith("package://"):
+            raise ModelLoadError(
+                f"{name}: package:// names are not resolved yet; give the file's path"
+            )
+        if _SCHEME.match(name) and not Path(name).exists() and _is_provided(name):
+            return cls("resource", name, None, name)
+        path = Path(name).expanduser().absolute()
+        suffix = path.suffix.lower()
+        if suffix == ".xacro":
+            converted = path.with_suffix("").with_suffix(".urdf").name
+            raise ModelLoadError(
+                f"{path}: xacro is not supported yet; convert it first: xacro {path.name} > "
+                f"{converted}"
+            )
+        if suffix not in _SUFFIXES and not path.is_dir():
+            raise ModelLoadError(
+                f"{path}: a model file ends in {', '.join(_SUFFIXES)}, this one in "
+                f"{suffix or 'nothing'!r}"
+            )
+        return cls("path", str(path), path, path)
+
+    def __repr__(self) -> str:
+        return f"<ModelSource {self.label}>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledModel:
+    """A model and its data, ready to be owned: nobody else has them.
+
+    Attributes:
+        model: the model.
+        data: its data, after one forward.
+        spec: what it was compiled from, for structural edits; ``None`` for MJB and ``MjModel``.
+        source: where it came from.
+        content_hash: SHA-256 of the model's MJB bytes, hexadecimal.
+        warnings: what the engine said about it while compiling and in the first forward.
+        compile_s: reading and compiling, s wall.
+        data_s: making the data, s wall.
+        forward_s: the first forward, s wall.
+    """
+
+    model: mujoco.MjModel
+    data: mujoco.MjData
+    spec: mujoco.MjSpec | None
+    source: ModelSource
+    content_hash: str
+    warnings: tuple[str, ...]
+    compile_s: float
+    data_s: float
+    forward_s: float
+
+    @property
+    def label(self) -> str:
+        """What to call the model."""
+        return self.source.label
+
+
+def compile_source(
+    source: ModelSource, *, guard: AbstractContextManager[Any] | None = None
+) -> CompiledModel:
+    """Compiles a source, makes data and runs one forward on the pair.
+
+    Args:
+        source: what to compile.
+        guard: entered around everything the engine does. The compiler runs a step of its own, and
+            fails if a foreign Python ``mjcb_*`` is installed then.
+
+    Raises:
+        ModelLoadError: it cannot be read, does not compile, or cannot be run.
+    """
+    with engine_log.captured() as messages, guard or contextlib.nullcontext():
+        started = time.perf_counter()
+        model, spec = _compiled(source, messages)
+        _check_hostable(source, model)
+        compiled = time.perf_counter()
+        data = _made_data(source, model)
+        made = time.perf_counter()
+        _forward(source, model, data)
+        done = time.perf_counter()
+    return CompiledModel(
+        model=model,
+        data=data,
+        spec=spec,
+        source=source,
+        content_hash=content_hash(model),
+        warnings=tuple(dict.fromkeys([*messages, *_compiler_warnings(spec)])),
+        compile_s=compiled - started,
+        data_s=made - compiled,
+        forward_s=done - made,
+    )
+
+
+def content_hash(model: mujoco.MjModel) -> str:
+    """SHA-256 of a model's MJB bytes, hexadecimal."""
+    image = np.empty(mujoco.mj_sizeModel(model), np.uint8)
+    mujoco.mj_saveModel(model, None, image)
+    return hashlib.sha256(image.data).hexdigest()
+
+
+# -- compiling -----------------------------------------------------------------------------------
+
+
+def _compiled(
+    source: ModelSource, messages: list[str]
+) -> tuple[mujoco.MjModel, mujoco.MjSpec | None]:
+    if source.path is not None:
+        _check_file(source.path)
+    try:
+        with _fresh_assets():
+            return _engine_model(source)
+    except _ENGINE_ERRORS as error:
+        if isinstance(error, ModelLoadError):
+            raise
+        reason = _one_line(error) or type(error).__name__
+        said = "".join(f"; {message}" for message in messages if message not in reason)
+        raise ModelLoadError(f"{source.label} does not compile: {reason}{said}") from error
+
+
+@contextlib.contextmanager
+def _fresh_assets() -> Iterator[None]:
+    """No asset of an earlier compile may stand in for one that was edited since.
+
+    The engine's cache tells files apart by times in whole seconds, on 3.15 also assets in memory by
+    a hash that collides, and there it forgets mesh settings: all of that gives a stale model.
+    """
+    with _compiling:
+        mujoco.mj_clearCache(mujoco.mj_getCache())
+        yield
+
+
+def _engine_model(source: ModelSource) -> tuple[mujoco.MjModel, mujoco.MjSpec | None]:
+    if source.kind == "model":
+        return copy.copy(source._content), None
+    if source.path is not None and source.path.suffix.lower() == ".mjb":
+        return _from_image(source), None
+    spec = _spec(source)
+    # The bindings repeat the compiler's warnings as Python warnings of the calling module: here.
+    python_warnings.filterwarnings("ignore", category=UserWarning, module=re.escape(__name__))
+    return spec.compile(), spec
+
+
+def _spec(source: ModelSource) -> mujoco.MjSpec:
+    if source.kind == "spec":
+        return source._content.copy()
+    if source.kind == "text":
+        return mujoco.MjSpec.from_string(source._content, assets=source._assets)
+    return mujoco.MjSpec.from_file(str(source._content))
+
+
+def _from_image(source: ModelSource) -> mujoco.MjModel:
+    assert source.path is not None
+    image = source.path.read_bytes()
+    check_image(image, source.label, hashlib.sha256(image).hexdigest())
+    # From memory: the bytes that were checked, whatever happened to the file since.
+    return mujoco.MjModel.from_binary_path("model.mjb", {"model.mjb": image})
+
+
+def _compiler_warnings(spec: mujoco.MjSpec | None) -> list[str]:
+    if spec is None:
+        return []
+    count, get = library().mjs_numWarnings, library().mjs_getWarning
+    count.argtypes, count.restype = (ctypes.c_void_p,), ctypes.c_int
+    get.argtypes, get.restype = (ctypes.c_void_p, ctypes.c_int), ctypes.c_char_p
+    found = (get(spec._address, index) for index in range(count(spec._address)))
+    return [" ".join(text.decode("utf-8", "replace").split()) for text in found if text]
+
+
+def _made_data(source: ModelSource, model: mujoco.MjModel) -> mujoco.MjData:
+    try:
+        return mujoco.MjData(model)
+    except _ENGINE_ERRORS as error:
+        raise ModelLoadError(
+            f"no data can be made for {source.label}: {_one_line(error)}"
+        ) from error
+
+
+def _forward(source: ModelSource, model: mujoco.MjModel, data: mujoco.MjData) -> None:
+    try:
+        mujoco.mj_forward(model, data)
+    except _ENGINE_ERRORS as error:
+        raise ModelLoadError(
+            f"{source.label} compiles, but its first forward fails: {_one_line(error)}"
+        ) from error
+    WarningCounters(data).clear()
+
+
+def _check_hostable(source: ModelSource, model: mujoco.MjModel) -> None:
+    problems = check_runnable(model.opt)
+    if problems:
+        raise ModelLoadError(
+            f"{source.label} has options that the engine does not survive: "
+            + "; ".join(str(problem) for problem in problems)
+        )
+    try:
+        model.names.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ModelLoadError(f"{source.label} has names that are not UTF-8: {error}") from error
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def _check_file(path: Path) -> None:
+    """Says what is wrong with a file that the engine would only call unopenable or empty."""
+    if path.is_dir():
+        raise ModelLoadError(f"{path} is a directory; name the model file in it: {_beside(path)}")
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise ModelLoadError(f"{path} does not exist; {_beside(path)}") from error
+    except OSError as error:
+        raise ModelLoadError(f"{path} cannot be read: {error.strerror or error}") from error
+    if not content:
+        raise ModelLoadError(f"{path} is empty")
+    if path.suffix.lower() in {".xml", ".urdf"}:
+        _check_utf8(path, content)
+
+
+def _check_utf8(path: Path, content: bytes) -> None:
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ModelLoadError(
+            f"{path} is not UTF-8: byte {content[error.start]:#04x} in line {line}; convert it"
+        ) from error
+
+
+def _beside(path: Path) -> str:
+    """What models there are in a directory, or next to a file that does not exist."""
+    folder = path if path.is_dir() else path.parent
+    if not folder.is_dir():
+        return f"the directory {folder} does not exist either"
+    try:
+        names = [entry.name for entry in folder.iterdir() if entry.suffix.lower() in _SUFFIXES]
+    except OSError as error:
+        return f"{folder} cannot be listed: {error.strerror or error}"
+    return did_you_mean(path.name, names) if names else f"there is no model file in {folder}"
+
+
+def _is_provided(name: str) -> bool:
+    """Whether a resource provider is registered for the name's scheme."""
+    engine = library()
+    find = getattr(engine, "mjp_findProvider", None) or engine.mjp_getResourceProvider
+    find.argtypes, find.restype = (ctypes.c_char_p,), ctypes.c_void_p
+    return bool(find(name.encode()))
+
+
+# -- small things --------------------------------------------------------------------------------
+
+
+def _copied(model: Any) -> Any:
+    try:
+        return model.copy() if isinstance(model, mujoco.MjSpec) else copy.copy(model)
+    except _ENGINE_ERRORS as error:
+        raise ModelLoadError(
+            f"the {type(model).__name__} cannot be copied: {_one_line(error)}"
+        ) from error
+
+
+def _checked_assets(assets: Any) -> dict[str, bytes]:
+    sound = isinstance(assets, dict) and all(
+        isinstance(name, str) and isinstance(content, bytes) for name, content in assets.items()
+    )
+    if not sound:
+        raise InvalidArgumentError(f"assets map file names to bytes, got {_shown(assets)}")
+    return dict(assets)
+
+
+def _model_name(model: mujoco.MjModel) -> str:
+    return bytes(model.names).partition(b"\0")[0].decode("utf-8", "replace")
+
+
+def _one_line(error: BaseException) -> str:
+    lines = (" ".join(line.split()) for line in str(error).splitlines())
+    return "; ".join(line for line in lines if line)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -1,0 +1,364 @@
+"""Engine steps with a way back: chunks, roll-back, divergence, due tasks.
+
+Owns: the only calls of ``mj_step`` in mjhost, and what happens when one goes wrong.
+Invariants: a step counts once the engine finished it and it was found good; whatever raises, the
+data are in the state before the step that failed and ``hosted.steps`` says how many were good.
+A multi-step chunk ends where something is due, so nothing is ever late.
+Threads: every function expects the caller to hold the physics lock.
+Failure: ``DivergenceError`` with a fault set; anything else is the exception of the engine or of a
+task, with a note that says where it happened.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import get_ident
+from typing import TYPE_CHECKING
+
+import mujoco
+
+from mjhost.env.engine_log import adopt, adopted
+from mjhost.env.events import EngineWarning, FaultRaised, Paused, StepLimitReached
+from mjhost.env.limits import nominal_time
+from mjhost.env.records import Fault, FaultKind, StepReason, StepResult
+from mjhost.env.schedule import Task
+from mjhost.errors import DivergenceError
+from mjhost.locking import held_lower_scopes
+
+if TYPE_CHECKING:
+    from mjhost.env.core import EnvCore
+    from mjhost.env.hosted import HostedModel
+
+_ONE_STEP = StepResult(1)
+_WARNING_PERIOD_S = 0.1
+_CHUNK_SHARE = 0.5
+_GROWTH = 2
+
+
+def adopt_this_thread() -> None:
+    """Keeps what the engine says to calls of this thread off the terminal and the disk."""
+    if get_ident() not in adopted:
+        adopt()
+
+
+class Stepper:
+    """Takes engine steps for whoever holds the physics lock."""
+
+    def __init__(self, core: EnvCore) -> None:
+        self._core = core
+        self._chunk = 1  # steps that fit into a part of a slice, learned as it goes
+        self._warning_counts: dict[str, int] = {}
+        self._warning_told: dict[str, float] = {}
+
+    # -- slices ------------------------------------------------------------------------------
+
+    def run_slice(
+        self, hosted: HostedModel, wanted: int, deadline: float = float("inf")
+    ) -> StepReason | None:
+        """Steps until ``wanted`` steps are done, the slice is over, or something must happen.
+
+        Args:
+            hosted: the pair to step.
+            wanted: most steps to take, at least 1.
+            deadline: moment of ``time.perf_counter`` after which no chunk is begun.
+
+        Returns:
+            why stepping has to stop here, or ``None`` when the caller may go on after giving up the
+            lock.
+        """
+        core = self._core
+        adopt_this_thread()
+        if not hosted.state.suits_options:  # somebody wrote to model.opt himself
+            hosted.options_changed()
+        now = time.perf_counter()
+        end = min(now + core.slice_s, deadline)
+        goal = hosted.steps + wanted
+        while hosted.steps < goal:
+            chunk = self._next_chunk(hosted, goal - hosted.steps)
+            if chunk == 0:
+                return self._limit_reached(hosted)
+            self._advance(hosted, chunk)
+            before, now = now, time.perf_counter()
+            self._learn(chunk, now - before)
+            due = core.schedule.advance(chunk)
+            if due:
+                self._run_due(hosted, chunk, due)
+            if core.limit is not None and self._limit_left(hosted) == 0:
+                return self._limit_reached(hosted)
+            if core.pause_wanted:
+                return self._pause_wanted(hosted)
+            if core.soon or core.lock.contended or now >= end:
+                return None
+        return None
+
+    def _next_chunk(self, hosted: HostedModel, wanted: int) -> int:
+        core = self._core
+        if hosted.dt_cell.value != core.schedule.dt:
+            self.anchor(hosted)
+        chunk = min(wanted, self._chunk, core.schedule.next_due)
+        return chunk if core.limit is None else min(chunk, self._limit_left(hosted))
+
+    def _learn(self, chunk: int, wall_s: float) -> None:
+        """Sizes the next chunk so that it takes about half a slice."""
+        target = self._core.slice_s * _CHUNK_SHARE
+        fitting = int(target * chunk / wall_s) if wall_s > 0 else chunk * _GROWTH
+        self._chunk = max(1, min(fitting, max(self._chunk, chunk * _GROWTH)))
+
+    def _limit_left(self, hosted: HostedModel) -> int:
+        limit = self._core.limit
+        assert limit is not None
+        return limit.remaining(hosted.steps, self.nominal_time(hosted), hosted.dt)
+
+    def _limit_reached(self, hosted: HostedModel) -> StepReason:
+        core = self._core
+        core.limit = None
+        was_running, core.running = core.running, False
+        core.hub.publish(StepLimitReached, self.stamp(hosted))
+        if was_running:
+            core.hub.publish(Paused, self.stamp(hosted))
+        return StepReason.LIMIT
+
+    def _pause_wanted(self, hosted: HostedModel) -> StepReason:
+        core = self._core
+        core.pause_wanted = False
+        if core.running:
+            core.running = False
+            core.hub.publish(Paused, self.stamp(hosted))
+        return StepReason.PAUSE_REQUESTED
+
+    # -- time and rates ----------------------------------------------------------------------
+
+    def anchor(self, hosted: HostedModel) -> None:
+        """Starts counting steps anew, for rates and limits, from the present boundary."""
+        core = self._core
+        core.schedule.reanchor(hosted.dt)
+        core.pacing_stale = True
+        core.anchor_step = hosted.steps
+        self.forget_pace()
+        core.anchor_time = hosted.data.time
+
+    def forget_pace(self) -> None:
+        """Begins with single steps again: what a step costs may have changed by any factor."""
+        self._chunk = 1
+
+    def catch_up_schedule(self) -> None:
+        """Tells the schedule of the steps it has not seen: the shortcut counts none."""
+        core, hosted = self._core, self._core.hosted
+        if hosted is None:
+            return
+        if hosted.dt != core.schedule.dt:
+            self.anchor(hosted)
+        elif not len(core.schedule):
+            core.schedule.advance(hosted.steps - core.anchor_step - core.schedule.steps)
+
+    def nominal_time(self, hosted: HostedModel) -> float:
+        """Simulation time of the present boundary, free of accumulated rounding, s sim."""
+        core = self._core
+        steps = hosted.steps - core.anchor_step
+        return nominal_time(core.anchor_time, steps, hosted.dt, hosted.data.time)
+
+    def _run_due(self, hosted: HostedModel, steps: int, due: tuple[Task, ...]) -> None:
+        """Calls the tasks that belong to the step just taken; one that raises undoes the step."""
+        for task in due:
+            if not task.active:
+                continue
+            try:
+                with self._core.inside(f"task {task.name}"):
+                    task.fn(hosted.model, hosted.data)
+            except BaseException as error:
+                error.add_note(f"raised by task {task.name!r} in step {hosted.steps}")
+                self._undo_last_step(hosted, steps)
+                raise
+
+    def _undo_last_step(self, hosted: HostedModel, steps: int) -> None:
+        """Back to the state before the last of the ``steps`` steps since the state was saved."""
+        hosted.state.restore()
+        if steps > 1:
+            mujoco.mj_step(hosted.model, hosted.data, steps - 1)
+        hosted.steps -= 1
+        self._core.schedule.undo_step()
+        self.refresh(hosted)
+
+    # -- the engine --------------------------------------------------------------------------
+
+    def _advance(self, hosted: HostedModel, steps: int) -> None:
+        """Takes ``steps`` engine steps with nothing in between, all of them good."""
+        hosted.state.save()
+        hosted.warnings.clear()
+        try:
+            mujoco.mj_step(hosted.model, hosted.data, steps)
+        except BaseException as error:
+            self.back_to_last_good(hosted, steps, error)
+            raise
+        if hosted.warnings.any():
+            self.examine(hosted, steps)
+        hosted.steps += steps
+
+    def back_to_last_good(self, hosted: HostedModel, steps: int, error: BaseException) -> None:
+        """After an exception inside a chunk: the state before the step that raised it."""
+        hosted.state.restore()
+        # An interrupt is no property of a step: nothing to find, the chunk's start is the state.
+        if steps > 1 and isinstance(error, Exception):
+            hosted.steps += self._replay(hosted, steps)
+        self.refresh(hosted)
+        error.add_note(f"raised by the engine in step {hosted.steps + 1}")
+
+    def examine(self, hosted: HostedModel, steps: int) -> None:
+        """The engine warned during a chunk: tells, and turns a divergence into a fault."""
+        if not hosted.warnings.diverged():
+            self._tell(hosted)
+            return
+        core = self._core
+        if not core.divergence_is_fault:
+            # The engine set its own time back to 0; host time does not follow.
+            core.session.jump(hosted.state.saved_time + steps * hosted.dt, hosted.data.time)
+            self._tell(hosted)
+            return
+        what = ", ".join(sorted(hosted.warnings.counts()))
+        hosted.state.restore()
+        if steps > 1:
+            hosted.steps += self._replay(hosted, steps)
+            what = ", ".join(sorted(hosted.warnings.counts())) or what
+            hosted.state.restore()
+        self._tell(hosted)
+        self.refresh(hosted)
+        self._raise_divergence(hosted, what)
+
+    def _replay(self, hosted: HostedModel, steps: int) -> int:
+        """Repeats a bad chunk step by step; returns how many were good before the bad one.
+
+        Afterwards the data are in the state before the bad step, and the warnings are its.
+        """
+        for good in range(steps):
+            hosted.state.save()
+            hosted.warnings.clear()
+            try:
+                mujoco.mj_step(hosted.model, hosted.data)
+            except Exception:  # noqa: BLE001 - the one being looked for; the caller raises it
+                hosted.state.restore()
+                return good
+            if hosted.warnings.diverged() and self._core.divergence_is_fault:
+                hosted.state.restore()
+                return good
+        return steps
+
+    def _raise_divergence(self, hosted: HostedModel, what: str) -> None:
+        step = hosted.steps + 1
+        message = (
+            f"the simulation diverged in step {step} at {hosted.data.time:.6g} s ({what}); the "
+            "state is that before the step: look at it, then change it or call reset()"
+        )
+        fault = Fault(FaultKind.DIVERGENCE, message, "engine", step, hosted.data.time)
+        self.set_fault(hosted, fault)
+        raise DivergenceError(message)
+
+    def refresh(self, hosted: HostedModel) -> None:
+        """Recomputes everything derived from the state; no hook fires."""
+        adopt_this_thread()
+        mujoco.mj_forward(hosted.model, hosted.data)
+        hosted.warnings.clear()
+
+    # -- telling -----------------------------------------------------------------------------
+
+    def stamp(self, hosted: HostedModel) -> tuple[float, float, int, int]:
+        """Session time, simulation time, step and model generation of the present boundary."""
+        core = self._core
+        time_now = hosted.data.time
+        return core.session.at(time_now), time_now, hosted.steps, hosted.generation.value
+
+    def set_fault(self, hosted: HostedModel, fault: Fault) -> None:
+        """Stops the simulation and tells why."""
+        core = self._core
+        core.fault = fault
+        core.running = False
+        core.single_step = None
+        core.hub.publish(FaultRaised, self.stamp(hosted), fault=fault)
+
+    def _tell(self, hosted: HostedModel) -> None:
+        """Publishes the engine's warnings: at most ten events per second and kind."""
+        now = time.monotonic()
+        for kind, count in hosted.warnings.counts().items():
+            total = self._warning_counts.get(kind, 0) + count
+            self._warning_counts[kind] = total
+            if now - self._warning_told.get(kind, -1.0) >= _WARNING_PERIOD_S:
+                self._warning_told[kind] = now
+                self._core.hub.publish(EngineWarning, self.stamp(hosted), warning=kind, count=total)
+        hosted.warnings.clear()
+
+    # -- the shortcut ------------------------------------------------------------------------
+
+    def grant_single_step(self) -> None:
+        """Opens the shortcut for ``step()`` if nothing but the engine has to run in a step."""
+        core = self._core
+        hosted = core.hosted
+        core.single_step = single_step_of(core, self, hosted) if hosted and self._free() else None
+        # Whoever revokes the shortcut without the lock changes what _free looks at before: one of
+        # the two sees the other.
+        if not self._free():
+            core.single_step = None
+
+    def _free(self) -> bool:
+        core = self._core
+        return (
+            core.machine.operational
+            and not core.running
+            and core.fault is None
+            and core.limit is None
+            and not core.soon
+            and not core.stopping
+            and not len(core.schedule)
+        )
+
+
+def single_step_of(
+    core: EnvCore, stepper: Stepper, hosted: HostedModel
+) -> Callable[[], StepResult | None]:
+    """One whole step as a closure over the raw parts: what ``env.step()`` costs.
+
+    The closure returns ``None``, having done nothing, when it cannot have the lock at once or was
+    revoked in the meantime; the caller then takes the long way. Everything is bound here because an
+    attribute look-up costs as much as the state copy. Taking and giving back the lock is the
+    inlined form that ``mjhost.locking`` gives, with its guarantee against interrupts.
+    """
+    lock, state, warnings = core.lock, hosted.state, hosted.warnings
+    baton, queue = lock.baton, lock.queue
+    free, kick = baton.append, lock.kick
+    save, clear, any_warning = state.save, warnings.clear, warnings.any
+    model, data, mj_step = hosted.model, hosted.data, mujoco.mj_step
+
+    def single_step() -> StepResult | None:
+        if held_lower_scopes or queue or not baton:
+            return None
+        me = get_ident()
+        if me not in adopted:
+            return None
+        try:
+            del baton[0]
+            lock.owner = me
+        except IndexError:
+            return None
+        try:
+            if core.single_step is not single_step:
+                return None
+            # Outside the inner try: an interrupt in here must not bring back an older state.
+            save()
+            clear()
+            try:
+                mj_step(model, data)
+                if any_warning():
+                    stepper.examine(hosted, 1)
+            except DivergenceError:
+                raise
+            except BaseException as error:
+                stepper.back_to_last_good(hosted, 1, error)
+                raise
+            hosted.steps += 1
+            return _ONE_STEP
+        finally:
+            lock.owner = None
+            free(None)
+            if queue:
+                kick()
+
+    return single_step
