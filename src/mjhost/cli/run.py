@@ -1,0 +1,122 @@
+"""The command ``mjhost run``: hosts one model until it is told to stop."""
+
+from __future__ import annotations
+
+import math
+import sys
+from enum import StrEnum
+from typing import Annotated, Final
+
+import typer
+
+from mjhost.cli import output
+from mjhost.cli.arguments import (
+    DebugFlag,
+    JsonFlag,
+    ModelArgument,
+    OptionFlag,
+    model_path,
+    option_inputs,
+)
+from mjhost.cli.exits import ExitStatus
+from mjhost.cli.session import Plan, Session
+from mjhost.cli.status import End, RunRecord, summary_text
+from mjhost.cli.terminal import Keyboard, StatusLine
+from mjhost.env import MujocoEnv
+
+_NO_KEYS: Final = "needs keys, and without a terminal there are none: nobody could resume"
+
+
+class OnFault(StrEnum):
+    """What a fault does to a run."""
+
+    PAUSE = "pause"
+    EXIT = "exit"
+
+
+def _positive(value: float | None) -> float | None:
+    if value is not None and not (math.isfinite(value) and value > 0):
+        raise typer.BadParameter(f"must be a number of seconds above 0, got {value!r}")
+    return value
+
+
+def run(
+    model: ModelArgument,
+    *,
+    paused: Annotated[bool, typer.Option("--paused", help="Begin paused; needs keys.")] = False,
+    realtime: Annotated[
+        float,
+        typer.Option(metavar="FACTOR", help="Simulated per wall second; 0 is as fast as it goes."),
+    ] = 1.0,
+    steps: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="End at step N exactly, counted from the start."),
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(metavar="T", help="End at T seconds of simulation time.", callback=_positive),
+    ] = None,
+    option: OptionFlag = None,
+    on_fault: Annotated[
+        OnFault | None,
+        typer.Option(
+            help="Whether a fault leaves the run paused or ends it with status 3. "
+            "By default pause if there are keys, else exit.",
+            show_default=False,
+        ),
+    ] = None,
+    headless: Annotated[
+        bool, typer.Option("--headless", help="No live line and no keys, even on a terminal.")
+    ] = False,
+    json: JsonFlag = False,
+    _debug: DebugFlag = False,
+) -> None:
+    """Host a model: step it in real time until a limit, a fault, q, Ctrl-C or SIGTERM.
+
+    On a terminal there is a live line (simulation time, real-time factor with what the wall time
+    went into, step rate, faults) and there are keys: space pause or resume, . step, r reset,
+    l reload, c clear fault, q quit. The summary, or with --json the record, goes to stdout.
+
+    * `mjhost run demo`
+    * `mjhost run robot.xml --paused`
+    * `mjhost run robot.xml --seconds 10 --realtime 0 --option solver=CG --json`
+    """
+    inputs = option_inputs(option)
+    keyboard = None if headless else Keyboard.of_stdin()
+    _refuse_to_hang(paused=paused, on_fault=on_fault, keys=keyboard is not None)
+    with MujocoEnv(model_path(model), realtime=realtime) as env:
+        applied = env.apply_runtime_options(inputs)
+        plan = Plan(
+            paused=paused,
+            steps=steps,
+            seconds=seconds,
+            exit_on_fault=(on_fault or _default_on_fault(keyboard)) is OnFault.EXIT,
+            options=applied.patch.as_dict() if applied.patch is not None else {},
+        )
+        for warning in applied.warnings:
+            output.note(f"warning: {warning}")
+        record = Session(env, plan, StatusLine(sys.stderr, live=not headless), keyboard).run()
+    _finish(record, json=json)
+
+
+def _refuse_to_hang(*, paused: bool, on_fault: OnFault | None, keys: bool) -> None:
+    """Without keys nobody could ever resume what stands still."""
+    if keys:
+        return
+    if paused:
+        raise typer.BadParameter(_NO_KEYS, param_hint="'--paused'")
+    if on_fault is OnFault.PAUSE:
+        raise typer.BadParameter(f"{_NO_KEYS}; use exit", param_hint="'--on-fault pause'")
+
+
+def _default_on_fault(keyboard: Keyboard | None) -> OnFault:
+    return OnFault.EXIT if keyboard is None else OnFault.PAUSE
+
+
+def _finish(record: RunRecord, *, json: bool) -> None:
+    if json:
+        output.say_json(record)
+    else:
+        output.say(summary_text(record))
+    if record.ended_by is End.FAULT:
+        raise typer.Exit(ExitStatus.FAULT)
