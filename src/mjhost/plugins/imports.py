@@ -1,0 +1,220 @@
+"""Plugin classes by name: ``module:Class``, ``path.py:Class``, ``path.py``, entry points.
+
+Owns: ``Importer``; the names under which plugin files stand in ``sys.modules``.
+Invariants: a refresh makes new module objects and leaves the old ones untouched, so that a running
+generation keeps its own code; ``importlib.reload`` is never used. Refreshed source is compiled from
+its text: a bytecode file is trusted by modification time in seconds, and an edit can be faster.
+Threads: an ``Importer`` belongs to one thread; no lock of an env is held.
+Failure: ``PluginLoadError`` with the import's own exception as cause; ``rollback`` puts back what
+``sys.modules`` held before.
+Not a goal: refreshing what plugin modules import in turn. Only modules that are named are
+refreshed, never those of mjhost and never extension modules.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import linecache
+import sys
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, NamedTuple
+
+from mjhost.errors import PluginLoadError, did_you_mean
+from mjhost.plugins.plugin import Plugin
+
+ENTRY_POINT_GROUP: Final = "mjhost.plugins"
+
+
+class FoundPlugin(NamedTuple):
+    """A plugin class and where it came from.
+
+    Attributes:
+        cls: the class.
+        type: the text to show.
+        name: the name to use if the configuration gives none.
+        file: its source, None if unknown.
+    """
+
+    cls: type[Plugin]
+    type: str
+    name: str
+    file: Path | None
+
+
+class Importer:
+    """Imports the modules of one plugin list, each once.
+
+    Args:
+        fresh: execute modules anew, even those that are imported already.
+    """
+
+    def __init__(self, *, fresh: bool = False) -> None:
+        self._fresh = fresh
+        self._modules: dict[str, ModuleType] = {}
+        self._before: dict[str, ModuleType | None] = {}
+
+    def find(self, text: str, base_dir: Path) -> FoundPlugin:
+        """The plugin class that ``text`` names; relative paths are relative to ``base_dir``.
+
+        Raises:
+            PluginLoadError: it cannot be found or imported, or is no plugin.
+        """
+        left, colon, qualname = text.rpartition(":")
+        if not colon and text.endswith(".py"):
+            module = self._file(base_dir / text)
+            cls = _only_plugin(module, text)
+            return FoundPlugin(cls, f"{text}:{cls.__qualname__}", cls.__name__, _file_of(module))
+        if not colon:
+            return self._entry_point(text)
+        if not left or not qualname:
+            raise PluginLoadError(
+                f"plugin {text!r} must be 'module:Class', 'path.py:Class', 'path.py' or the name "
+                "of an entry point"
+            )
+        module = self._file(base_dir / left) if left.endswith(".py") else self._module(left)
+        cls = _plugin_in(module, qualname, text)
+        return FoundPlugin(cls, text, cls.__name__, _file_of(module))
+
+    def rollback(self) -> None:
+        """Put back what ``sys.modules`` held before this importer executed anything."""
+        for name, before in self._before.items():
+            _put(name, before)
+        self._before.clear()
+        self._modules.clear()
+
+    def _entry_point(self, name: str) -> FoundPlugin:
+        points = {
+            point.name: point for point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
+        }
+        if name not in points:
+            raise PluginLoadError(
+                f"no plugin {name!r} among the entry points of {ENTRY_POINT_GROUP}; "
+                f"{did_you_mean(name, points)}; a module is named 'module:Class'"
+            )
+        point = points[name]
+        module = self._module(point.module)
+        cls = _plugin_in(module, point.attr, point.value)
+        return FoundPlugin(cls, point.value, name, _file_of(module))
+
+    def _module(self, name: str) -> ModuleType:
+        if name not in self._modules:
+            self._modules[name] = self._import(name, lambda: self._load_module(name))
+        return self._modules[name]
+
+    def _file(self, path: Path) -> ModuleType:
+        path = path.resolve()
+        digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
+        name = f"mjhost_plugin_{path.stem}_{digest}"
+        if not path.is_file():
+            near = [p.name for p in path.parent.glob("*.py")]
+            raise PluginLoadError(
+                f"plugin file {str(path)!r} does not exist; {did_you_mean(path.name, near)}"
+            )
+        if name not in self._modules:
+            spec = importlib.util.spec_from_file_location(name, path)
+            assert spec is not None, "a .py path always has a loader"
+            self._modules[name] = self._import(str(path), lambda: self._execute(spec))
+        return self._modules[name]
+
+    def _load_module(self, name: str) -> ModuleType:
+        present = sys.modules.get(name)
+        if not self._fresh or present is None or name.partition(".")[0] in {"mjhost", "__main__"}:
+            return importlib.import_module(name)
+        importlib.invalidate_caches()
+        spec = importlib.util.find_spec(name)
+        if spec is None or not hasattr(spec.loader, "source_to_code"):
+            return present
+        return self._execute(spec)
+
+    def _execute(self, spec: ModuleSpec) -> ModuleType:
+        """Run a module's source in a new module object that takes the name over."""
+        loader: Any = spec.loader
+        path = loader.get_filename(spec.name)
+        linecache.cache.pop(path, None)  # tracebacks must show the text that runs
+        code = loader.source_to_code(loader.get_data(path), path)
+        module = importlib.util.module_from_spec(spec)
+        before = sys.modules.get(spec.name)
+        # Registered while it runs: dataclasses and pickle look their module up by name.
+        _put(spec.name, module)
+        try:
+            exec(code, module.__dict__)  # noqa: S102 - importing is executing
+        except BaseException:
+            _put(spec.name, before)
+            raise
+        self._before.setdefault(spec.name, before)
+        return module
+
+    @staticmethod
+    def _import(what: str, load: Callable[[], ModuleType]) -> ModuleType:
+        try:
+            return load()
+        except (KeyboardInterrupt, PluginLoadError):
+            raise
+        except BaseException as error:  # a module that calls sys.exit must not end the host
+            raise PluginLoadError(
+                f"plugin module {what!r} cannot be imported: {type(error).__name__}: {error}"
+            ) from error
+
+
+def plugin_type(cls: type[Plugin]) -> str:
+    """``module:Class`` of a class."""
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _put(name: str, module: ModuleType | None) -> None:
+    if module is None:
+        sys.modules.pop(name, None)
+        return
+    sys.modules[name] = module
+    parent, _, child = name.rpartition(".")
+    if parent in sys.modules:
+        setattr(sys.modules[parent], child, module)
+
+
+def _plugins_in(module: ModuleType) -> dict[str, type[Plugin]]:
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, type)
+        and issubclass(value, Plugin)
+        and value.__module__ == module.__name__
+    }
+
+
+def _only_plugin(module: ModuleType, text: str) -> type[Plugin]:
+    found = _plugins_in(module)
+    if len(found) != 1:
+        names = ", ".join(found) or "none"
+        raise PluginLoadError(
+            f"{text!r} must define exactly one subclass of Plugin, it has {names}; "
+            f"name one as '{text}:Class'"
+        )
+    return next(iter(found.values()))
+
+
+def _plugin_in(module: ModuleType, qualname: str, text: str) -> type[Plugin]:
+    value: Any = module
+    for part in qualname.split("."):
+        if not hasattr(value, part):
+            raise PluginLoadError(
+                f"plugin {text!r}: no {qualname!r} in the module; "
+                f"{did_you_mean(qualname, _plugins_in(module))}"
+            )
+        value = getattr(value, part)
+    if not (isinstance(value, type) and issubclass(value, Plugin)):
+        raise PluginLoadError(
+            f"plugin {text!r} must be a subclass of mjhost.Plugin, got {type(value).__name__}; "
+            f"{did_you_mean(qualname, _plugins_in(module))}"
+        )
+    return value
+
+
+def _file_of(module: ModuleType) -> Path | None:
+    file = getattr(module, "__file__", None)
+    return Path(file) if file else None
