@@ -29,11 +29,15 @@ from mjhost.env.session import SessionClock
 from mjhost.errors import FaultError, LockOrderError, QueueFullError, ReentrancyError
 from mjhost.generation import FrameGeneration, ModelGeneration, OptionsEpoch, PluginGeneration
 from mjhost.locking import LockLevel, PhysicsLock, refuse_below
+from mjhost.plugins import active_hook
 
 if TYPE_CHECKING:
+    from mjhost.env.hooks import StepHooks
     from mjhost.env.hosted import HostedModel
     from mjhost.env.limits import StepLimit
+    from mjhost.env.plugging import Plugging
     from mjhost.options import RuntimeOptionsPatch
+    from mjhost.plugins import PluginFailure
 
 SOON_LIMIT = 1024
 """Most callables that may wait in ``call_soon``; one more raises ``QueueFullError``."""
@@ -81,30 +85,38 @@ class EnvCore:
 
         self.soon: deque[Callable[[], object]] = deque()  # bounded by SOON_LIMIT in call_soon
         self.pause_wanted = False
+        self.attention = False  # something was asked for that takes effect at the next boundary
         self.pacing_stale = True  # steps were not paced since: start a new base
         self.stopping = False
         self.scope_open = False  # locked: inside access()
         self.single_step: Callable[[], StepResult | None] | None = None
+        self.grant: object = None  # locked: token of the newest ``single_step``
         self.pending_steps: Callable[[], int] = int
-        # Thread that is inside user code called from a step, and the name of that code.
-        self.dispatching: tuple[int, str] | None = None
+        self.calling: str | None = None  # locked: name of the task that is being called
+
+        self.plugin_generation = PluginGeneration()  # locked
+        self.hooks: StepHooks | None = None  # locked
+        self.hooks_stale = False  # callbacks were added or removed and take effect at a boundary
+        self.culprit: PluginFailure | None = None  # locked: the plugin that raised last
+        self.plugging: Plugging  # set once, by whoever makes it
 
     # -- admission ---------------------------------------------------------------------------
 
     def admit(self, operation: Operation) -> None:
         """Raises unless ``operation`` is possible now, from this thread."""
-        inside = self.dispatching
-        if inside is not None and inside[0] == threading.get_ident():
-            self._refuse_inside(operation, inside[1])
+        if not operation.allowed_inside_step and self.is_inside_step():
+            self._refuse_inside(operation)
+        self.admit_locked(operation)
+
+    def admit_locked(self, operation: Operation) -> None:
+        """Asks the phase once more, for a caller that was admitted and now holds the lock."""
         self.machine.admit(operation, self.hosted is not None)
 
-    @staticmethod
-    def _refuse_inside(operation: Operation, name: str) -> None:
-        if operation.allowed_inside_step:
-            return
+    def _refuse_inside(self, operation: Operation) -> None:
+        caller = self.calling or active_hook() or "a callback"
         raise ReentrancyError(
-            f"{operation} was called from inside a step, by {name}; operations that step, write or "
-            "wait are not possible there: use env.call_soon(fn) or env.request_pause()"
+            f"{operation} was called from inside a step, by {caller}; operations that step, write "
+            "or wait are not possible there: use env.call_soon(fn) or env.request_pause()"
         )
 
     def refuse_holding(self, operation: Operation) -> None:
@@ -131,18 +143,16 @@ class EnvCore:
 
     @contextmanager
     def inside(self, name: str) -> Iterator[None]:
-        """Marks this thread as being inside user code ``name`` called from a step."""
-        before = self.dispatching
-        self.dispatching = (threading.get_ident(), name)
+        """Names the user code that is being called from a step."""
+        before, self.calling = self.calling, name
         try:
             yield
         finally:
-            self.dispatching = before
+            self.calling = before
 
     def is_inside_step(self) -> bool:
         """Whether this thread is in user code called from a step."""
-        inside = self.dispatching
-        return inside is not None and inside[0] == threading.get_ident()
+        return self.lock.owner == threading.get_ident() and not self.scope_open
 
     # -- fork --------------------------------------------------------------------------------
 
@@ -164,6 +174,7 @@ class EnvCore:
             )
         self.soon.append(fn)
         self.single_step = None
+        self.attention = True
         self.waker.wake()
 
     # -- reading -----------------------------------------------------------------------------
@@ -189,7 +200,7 @@ class EnvCore:
         """The four counters."""
         return Generations(
             model=self.model_generation,
-            plugins=PluginGeneration(),
+            plugins=self.plugin_generation,
             frames=FrameGeneration(),
             options=self.options_epoch,
         )

@@ -210,27 +210,31 @@ class WarningCounters:
     divergence reads 1, whatever stood there. Hence ``clear`` before a step, then ``any``.
 
     Contract: under the physics lock; valid as long as ``data``, which it keeps alive.
+
+    Attributes:
+        view: the counters' memory.
+        zero: what it holds when there was no warning; for loops that cannot afford the calls.
     """
 
-    __slots__ = ("_data", "_divergences", "_numbers", "_view", "_zero")
+    __slots__ = ("_data", "_divergences", "_numbers", "view", "zero")
 
     def __init__(self, data: mujoco.MjData) -> None:
         self._data = data
-        self._view = inline_view(data, "mjData", "warning")
-        self._zero = bytes(len(self._view))
+        self.view = inline_view(data, "mjData", "warning")
+        self.zero = bytes(len(self.view))
         pair = structure("mjWarningStat")
         first = pair.number.offset // ctypes.sizeof(ctypes.c_int)
         step = ctypes.sizeof(pair) // ctypes.sizeof(ctypes.c_int)
-        self._numbers = self._view.cast("i")[first::step]
+        self._numbers = self.view.cast("i")[first::step]
         self._divergences = tuple(index for name, index in _KINDS if name in DIVERGENCES)
 
     def clear(self) -> None:
         """Sets every counter to zero."""
-        self._view[:] = self._zero
+        self.view[:] = self.zero
 
     def any(self) -> bool:
         """Whether the engine warned at all."""
-        return self._view.tobytes() != self._zero
+        return self.view.tobytes() != self.zero
 
     def diverged(self) -> bool:
         """Whether it met NaN, infinity or a huge value in the state."""

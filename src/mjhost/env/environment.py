@@ -15,21 +15,19 @@ from __future__ import annotations
 import math
 import os
 import weakref
-from collections.abc import Callable
 from types import TracebackType
 from typing import Literal, Self
-
-import mujoco
 
 from mjhost.env import engine_log, forks
 from mjhost.env.access_control import AccessControl
 from mjhost.env.core import EnvCore
+from mjhost.env.face_plugins import PluginFace
 from mjhost.env.face_stepping import SteppingFace
 from mjhost.env.lifecycle import Lifecycle, OptionsMode
 from mjhost.env.loading import ModelInput
 from mjhost.env.manual import ManualSteps
-from mjhost.env.phases import Operation
 from mjhost.env.physics_thread import PhysicsThread
+from mjhost.env.plugging import Plugging
 from mjhost.env.records import (
     LoadReport,
     ReloadReport,
@@ -38,14 +36,17 @@ from mjhost.env.stepping import Stepper
 from mjhost.env.transaction import OptionsTransaction
 from mjhost.errors import InvalidArgumentError
 from mjhost.options import OptionsResult, PatchInputs, RuntimeOptionsSnapshot
+from mjhost.plugins import PluginFactory, PluginSource
 
 
-class MujocoEnv(SteppingFace):
+class MujocoEnv(SteppingFace, PluginFace):
     """Hosts one MuJoCo simulation.
 
     Args:
         model: what to load at once: a path (MJCF, MJB, mjz, URDF), MJCF text, an ``MjSpec`` or an
             ``MjModel`` (both are copied), or ``None`` to load later.
+        plugins: what runs inside each step: ``Plugin`` classes or instances, ``module:Class`` text,
+            paths, records, or an iterable of them; see ``mjhost.Plugin``.
         options: startup options, as for ``set_pending_runtime_options``.
         realtime: target real-time factor of the physics thread; ``None``, 0 or infinity: unbound.
         running: whether the physics thread starts stepping at once.
@@ -71,6 +72,7 @@ class MujocoEnv(SteppingFace):
         self,
         model: ModelInput | None = None,
         *,
+        plugins: PluginSource = (),
         options: PatchInputs | None = None,
         realtime: float | None = 1.0,
         running: bool = False,
@@ -91,6 +93,7 @@ class MujocoEnv(SteppingFace):
         self._manual = ManualSteps(core, self._stepper)
         self._thread = PhysicsThread(core, self._stepper, self._manual)
         self._options = OptionsTransaction(core, self._stepper)
+        self._plugging = Plugging(core, self._stepper, PluginFactory(plugins))
         self._lifecycle = Lifecycle(core, self._stepper, self._manual, self._thread, self._options)
         engine_log.acquire()
         forks.register(core)
@@ -180,26 +183,6 @@ class MujocoEnv(SteppingFace):
         self._lifecycle.close()
         if self._finalizer.detach() is not None:
             engine_log.release()
-
-    # -- derived quantities ------------------------------------------------------------------
-
-    def forward(self) -> None:
-        """Recomputes everything derived from the present state (``mj_forward``); time stays."""
-        self._at_boundary(Operation.FORWARD, mujoco.mj_forward)
-
-    def inverse(self) -> None:
-        """Computes inverse dynamics of the present state (``mj_inverse``) into ``qfrc_inverse``."""
-        self._at_boundary(Operation.INVERSE, mujoco.mj_inverse)
-
-    def _at_boundary(
-        self, operation: Operation, fn: Callable[[mujoco.MjModel, mujoco.MjData], None]
-    ) -> None:
-        core = self._core
-        core.admit(operation)
-        with core.lock.holding(operation):
-            core.admit(operation)
-            hosted = self._hosted(operation)
-            fn(hosted.model, hosted.data)
 
     # -- options -----------------------------------------------------------------------------
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from mjhost.env.events import Paused, Resumed
 from mjhost.env.face_reading import ReadingFace
-from mjhost.env.hosted import HostedModel
 from mjhost.env.limits import checked_limit
 from mjhost.env.manual import ManualSteps
 from mjhost.env.pacing import MeasuredRealtime, normalise_factor
@@ -86,33 +84,24 @@ class SteppingFace(ReadingFace):
         core = self._core
         core.admit(Operation.RESUME)
         with core.lock.holding(Operation.RESUME):
-            core.admit(Operation.RESUME)
+            core.admit_locked(Operation.RESUME)
             core.refuse_fault(Operation.RESUME)
             self._manual.cancel(StepReason.CANCELLED_BY_RESUME)
             if not core.running:
-                self._start_running(self._hosted("resume"))
+                self._stepper.start_running(self._hosted("resume"))
         self._thread.ensure_started()
         core.waker.wake()
-
-    def _start_running(self, hosted: HostedModel) -> None:
-        core = self._core
-        core.pause_wanted = False
-        core.pacing_stale = True
-        core.single_step = None
-        core.running = True
-        core.meter.clear()
-        core.hub.publish(Resumed, self._stepper.stamp(hosted))
 
     def pause(self) -> None:
         """Stops the physics thread; no step is in flight once this has returned."""
         core = self._core
         core.admit(Operation.PAUSE)
         with core.lock.holding(Operation.PAUSE):
-            if core.running and core.hosted is not None:
-                core.running = False
-                core.meter.clear()
-                core.hub.publish(Paused, self._stepper.stamp(core.hosted))
-            self._stepper.grant_single_step()
+            try:
+                if core.hosted is not None:
+                    self._stepper.stop_running(core.hosted)
+            finally:
+                self._stepper.grant_single_step()
 
     def request_pause(self) -> None:
         """Asks for a pause at the next step boundary and does not wait; allowed inside a step."""
@@ -120,6 +109,7 @@ class SteppingFace(ReadingFace):
         core.admit(Operation.REQUEST_PAUSE)
         if core.running or self._manual.busy:
             core.pause_wanted = True
+            core.attention = True
 
     def stop_at(self, *, steps: int | None = None, time: float | None = None) -> None:
         """Arms a limit at which stepping stops by itself, exactly; a later call replaces it.

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 import mujoco
 
+from mjhost.callbacks import router
 from mjhost.env.events import Loaded, Reloaded, ResetDone
 from mjhost.env.hosted import HostedModel
 from mjhost.env.loading import CompiledModel, ModelInput, ModelSource, compile_source
@@ -27,6 +28,7 @@ from mjhost.env.transaction import edited_patch
 from mjhost.errors import (
     EnvClosedError,
     InvalidArgumentError,
+    MjhostError,
     ModelLoadError,
     NotLoadedError,
     UnknownNameError,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from mjhost.env.stepping import Stepper
     from mjhost.env.transaction import OptionsTransaction
     from mjhost.options import RuntimeOptionsPatch
+    from mjhost.plugins import PluginLoadReport
 
 OptionsMode = Literal["model", "keep"]
 
@@ -53,6 +56,7 @@ class _Installed:
     pause_s: float
     applied: tuple[str, ...]
     option_error: str | None
+    plugins: PluginLoadReport
 
 
 class Lifecycle:
@@ -113,7 +117,7 @@ class Lifecycle:
         core.admission_epoch += 1
         try:
             self._manual.cancel(StepReason.CANCELLED_BY_RELOAD)
-            compiled = compile_source(source)
+            compiled = compile_source(source, guard=router.compile_guard())
             candidate = HostedModel(compiled, core.model_generation)
             installed = self._install(candidate, options)
         except BaseException as error:
@@ -140,16 +144,19 @@ class Lifecycle:
             core.machine.advance(PhaseEvent.SWAP)
             old = core.hosted
             kept = edited_patch(old) if old is not None and options == "keep" else None
+            core.plugging.detach()
             try:
                 self._swap_in(candidate)
                 applied, problem = self._apply_options(candidate, kept)
-            except BaseException:
-                self._put_back(old)
+                plugins = core.plugging.attach(candidate)
+            except BaseException as error:
+                self._put_back(old, error)
                 raise
             core.load_count += 1
             core.load_error = problem
             core.fault = None
-            return _Installed(candidate, time.perf_counter() - started, applied, problem)
+            pause_s = time.perf_counter() - started
+            return _Installed(candidate, pause_s, applied, problem, plugins)
 
     def _swap_in(self, candidate: HostedModel) -> None:
         core = self._core
@@ -172,12 +179,11 @@ class Lifecycle:
             return (), None
         return self._options.keep_locked(hosted, kept)
 
-    def _put_back(self, old: HostedModel | None) -> None:
+    def _put_back(self, old: HostedModel | None, error: BaseException) -> None:
         """The old pair becomes the env's again: a new ownership epoch with its state untouched."""
         core = self._core
         failed = core.hosted
-        if failed is old:
-            return
+        core.plugging.detach()
         core.model_generation = core.model_generation.next()
         if old is None:
             core.hosted = None
@@ -187,6 +193,10 @@ class Lifecycle:
         core.session.jump(failed.data.time if failed else 0.0, restored.data.time)
         core.hosted = restored
         self._stepper.anchor(restored)
+        try:
+            core.plugging.attach(restored)
+        except MjhostError as second:  # a callback of somebody else came in between
+            error.add_note(f"the old model goes on without hooks: {second}")
 
     def _loaded(self, installed: _Installed, *, had_model: bool) -> LoadReport:
         core, hosted = self._core, installed.hosted
@@ -210,7 +220,7 @@ class Lifecycle:
         core = self._core
         core.admit(Operation.RESET)
         with core.lock.holding(Operation.RESET):
-            core.admit(Operation.RESET)
+            core.admit_locked(Operation.RESET)
             hosted = core.hosted
             assert hosted is not None, "admitted without a model"
             key = keyframe_id(hosted.model, keyframe)
@@ -220,7 +230,10 @@ class Lifecycle:
             self._reset_data(hosted, key)
             core.fault = None
             core.hub.publish(ResetDone, self._stepper.stamp(hosted), keyframe=keyframe, model=model)
-            self._stepper.grant_single_step()
+            try:
+                core.plugging.reset(hosted)
+            finally:
+                self._stepper.grant_single_step()
 
     def _restore_model(self, hosted: HostedModel) -> None:
         old = hosted.option_block.read()
@@ -279,6 +292,7 @@ class Lifecycle:
         with core.lock.holding(Operation.CLOSE):
             core.running = False
             core.steps_before = core.total_steps_locked()
+            core.plugging.detach()
             core.hosted = None
             core.single_step = None
         self._manual.abandon_async(StepReason.CANCELLED_BY_CLOSE)
@@ -318,6 +332,7 @@ def _report(compiled: CompiledModel, installed: _Installed) -> LoadReport:
         forward_s=compiled.forward_s,
         pause_s=installed.pause_s,
         option_error=installed.option_error,
+        plugins=installed.plugins,
         kept_options=installed.applied,
         warnings=compiled.warnings,
     )

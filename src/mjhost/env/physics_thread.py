@@ -17,15 +17,18 @@ import time
 import traceback
 from typing import TYPE_CHECKING
 
+import mujoco
+
 from mjhost.env.phases import Operation
 from mjhost.env.records import Fault, FaultKind
-from mjhost.errors import DivergenceError
+from mjhost.errors import DivergenceError, ForeignCallbackError
 
 if TYPE_CHECKING:
     from mjhost.env.core import EnvCore
     from mjhost.env.hosted import HostedModel
     from mjhost.env.manual import ManualSteps
     from mjhost.env.stepping import Stepper
+    from mjhost.plugins import PluginFailure
 
 _IDLE_S = 0.2  # bounds every wait, so that the end of the main thread is seen
 _UNBOUND_STEPS = 2**31
@@ -146,20 +149,38 @@ class PhysicsThread:
         with core.lock.holding(Operation.RESUME):
             hosted = core.hosted
             if hosted is not None and core.fault is None:
-                self._stepper.set_fault(hosted, fault_of(error, hosted))
+                culprit, core.culprit = core.culprit, None
+                self._stepper.set_fault(hosted, fault_of(error, hosted, culprit))
 
 
-def fault_of(error: BaseException, hosted: HostedModel) -> Fault:
+def fault_of(
+    error: BaseException, hosted: HostedModel, culprit: PluginFailure | None = None
+) -> Fault:
     """The record of an exception that stopped the physics thread."""
     notes = getattr(error, "__notes__", [])
-    kind = FaultKind.ENGINE_ERROR if any("engine" in n for n in notes) else FaultKind.TASK
     detail = f" ({'; '.join(notes)})" if notes else ""
+    kind, source = _blame(error, notes, culprit)
     return Fault(
         kind=kind,
         message=f"{type(error).__name__}: {error}{detail}",
-        source=notes[0] if notes else "mjhost",
+        source=source,
         step=hosted.steps + 1,
         sim_time=hosted.data.time,
         error_type=f"{type(error).__module__}.{type(error).__qualname__}",
         traceback="".join(traceback.format_exception(error)),
+        plugin=culprit.name if culprit is not None else None,
+        hook=culprit.phase if culprit is not None else None,
     )
+
+
+def _blame(
+    error: BaseException, notes: list[str], culprit: PluginFailure | None
+) -> tuple[FaultKind, str]:
+    if culprit is not None:
+        return FaultKind.HOOK, f"plugin {culprit.name!r}, {culprit.phase}"
+    if isinstance(error, ForeignCallbackError):
+        return FaultKind.CALLBACK, "another callback"
+    source = notes[0] if notes else "mjhost"
+    if isinstance(error, (mujoco.FatalError, mujoco.UnexpectedError)):
+        return FaultKind.ENGINE_ERROR, source
+    return (FaultKind.TASK if "task" in source else FaultKind.CALLBACK), source

@@ -12,6 +12,7 @@ import msgspec
 
 from mjhost.env.phases import Phase
 from mjhost.generation import FrameGeneration, ModelGeneration, OptionsEpoch, PluginGeneration
+from mjhost.plugins import PluginLoadReport
 
 
 class StepReason(enum.StrEnum):
@@ -46,6 +47,8 @@ class FaultKind(enum.StrEnum):
     DIVERGENCE = "divergence"
     ENGINE_ERROR = "engine error"
     TASK = "task"
+    HOOK = "hook"
+    CALLBACK = "callback"
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -54,7 +57,8 @@ class Fault(msgspec.Struct, frozen=True):
     Attributes:
         kind: what sort of failure it was.
         message: one readable line.
-        source: the task that raised, or ``"engine"``.
+        source: who raised: a plugin with its hook, a task, or ``"engine"``.
+        plugin, hook: the plugin that raised and where; ``None`` if it was none.
         step: the step that failed, counted from the last reset or load (the first step is 1).
         sim_time: simulation time at the start of that step, s sim.
         error_type: qualified name of the exception, empty for a divergence.
@@ -68,6 +72,8 @@ class Fault(msgspec.Struct, frozen=True):
     sim_time: float
     error_type: str = ""
     traceback: str = ""
+    plugin: str | None = None
+    hook: str | None = None
 
 
 class Generations(msgspec.Struct, frozen=True):
@@ -91,6 +97,7 @@ class LoadReport(msgspec.Struct, frozen=True, kw_only=True):
         option_error: why startup or kept options were not applied, else ``None``.
         kept_options: names of the options carried over by ``options="keep"`` or from startup.
         warnings: what the compiler had to say.
+        plugins: what became of the plugins.
     """
 
     source: str
@@ -103,6 +110,7 @@ class LoadReport(msgspec.Struct, frozen=True, kw_only=True):
     option_error: str | None = None
     kept_options: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    plugins: PluginLoadReport | None = None
 
 
 class ReloadReport(LoadReport, frozen=True, kw_only=True):

@@ -14,25 +14,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from threading import get_ident
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import mujoco
 
 from mjhost.env.engine_log import adopt, adopted
-from mjhost.env.events import EngineWarning, FaultRaised, Paused, StepLimitReached
+from mjhost.env.events import EngineWarning, FaultRaised, Paused, Resumed, StepLimitReached
+from mjhost.env.hooks import hooked_single_step_of
 from mjhost.env.limits import nominal_time
 from mjhost.env.records import Fault, FaultKind, StepReason, StepResult
+from mjhost.env.rollback import MemoryBlock
 from mjhost.env.schedule import Task
 from mjhost.errors import DivergenceError
 from mjhost.locking import held_lower_scopes
 
 if TYPE_CHECKING:
     from mjhost.env.core import EnvCore
+    from mjhost.env.hooks import StepHooks
     from mjhost.env.hosted import HostedModel
 
 _ONE_STEP = StepResult(1)
 _WARNING_PERIOD_S = 0.1
 _CHUNK_SHARE = 0.5
+_STRIDE_SHARE = 0.1
 _GROWTH = 2
 
 
@@ -47,6 +51,7 @@ class Stepper:
 
     def __init__(self, core: EnvCore) -> None:
         self._core = core
+        self._stride = 1  # hooked steps between two looks at the clock
         self._chunk = 1  # steps that fit into a part of a slice, learned as it goes
         self._warning_counts: dict[str, int] = {}
         self._warning_told: dict[str, float] = {}
@@ -74,16 +79,22 @@ class Stepper:
         now = time.perf_counter()
         end = min(now + core.slice_s, deadline)
         goal = hosted.steps + wanted
+        core.attention = False  # before the flags it stands for are looked at
         while hosted.steps < goal:
-            chunk = self._next_chunk(hosted, goal - hosted.steps)
-            if chunk == 0:
+            if core.hooks_stale:
+                core.plugging.settle()
+            room = self._room(hosted, goal - hosted.steps)
+            if room == 0:
                 return self._limit_reached(hosted)
-            self._advance(hosted, chunk)
-            before, now = now, time.perf_counter()
-            self._learn(chunk, now - before)
+            hooks = core.hooks
+            if hooks is None:
+                chunk = since_save = self._run_chunk(hosted, room)
+            else:
+                chunk, since_save = self._run_hooked(hosted, hooks, room, end), 1
+            now = time.perf_counter()
             due = core.schedule.advance(chunk)
             if due:
-                self._run_due(hosted, chunk, due)
+                self._run_due(hosted, since_save, due)
             if core.limit is not None and self._limit_left(hosted) == 0:
                 return self._limit_reached(hosted)
             if core.pause_wanted:
@@ -92,18 +103,50 @@ class Stepper:
                 return None
         return None
 
-    def _next_chunk(self, hosted: HostedModel, wanted: int) -> int:
+    def _room(self, hosted: HostedModel, wanted: int) -> int:
+        """Steps until something is due between two steps, at most ``wanted``."""
         core = self._core
         if hosted.dt_cell.value != core.schedule.dt:
             self.anchor(hosted)
-        chunk = min(wanted, self._chunk, core.schedule.next_due)
-        return chunk if core.limit is None else min(chunk, self._limit_left(hosted))
+        room = min(wanted, core.schedule.next_due)
+        return room if core.limit is None else min(room, self._limit_left(hosted))
 
-    def _learn(self, chunk: int, wall_s: float) -> None:
-        """Sizes the next chunk so that it takes about half a slice."""
+    def _run_chunk(self, hosted: HostedModel, room: int) -> int:
+        """Takes as many steps at once as fit into half a slice; returns how many."""
+        chunk = min(room, self._chunk)
+        started = time.perf_counter()
+        self._advance(hosted, chunk)
+        wall_s = time.perf_counter() - started
         target = self._core.slice_s * _CHUNK_SHARE
         fitting = int(target * chunk / wall_s) if wall_s > 0 else chunk * _GROWTH
         self._chunk = max(1, min(fitting, max(self._chunk, chunk * _GROWTH)))
+        return chunk
+
+    def _run_hooked(self, hosted: HostedModel, hooks: StepHooks, room: int, end: float) -> int:
+        """Takes steps one by one until somebody else is wanted; returns how many."""
+        core, step = self._core, hooks.step_of(self, hosted)
+        waiting, host_waiting = core.lock.queue, hooks.host_lock.queue
+        start = hosted.steps
+        hosted.warnings.clear()
+        with hooks.scope():
+            while room > 0 and not core.attention:
+                started, stride = time.perf_counter(), min(room, self._stride)
+                for _ in range(stride):
+                    step()
+                    if core.attention:
+                        break
+                room -= stride
+                now = time.perf_counter()
+                self._fit_stride(stride, now - started)
+                if waiting or host_waiting or now >= end:
+                    break
+        return hosted.steps - start
+
+    def _fit_stride(self, stride: int, wall_s: float) -> None:
+        """Sizes the steps between two looks at clock and waiters: a tenth of a slice's worth."""
+        target = self._core.slice_s * _STRIDE_SHARE
+        fitting = int(target * stride / wall_s) if wall_s > 0 else stride * _GROWTH
+        self._stride = max(1, min(fitting, stride * _GROWTH))
 
     def _limit_left(self, hosted: HostedModel) -> int:
         limit = self._core.limit
@@ -113,19 +156,38 @@ class Stepper:
     def _limit_reached(self, hosted: HostedModel) -> StepReason:
         core = self._core
         core.limit = None
-        was_running, core.running = core.running, False
         core.hub.publish(StepLimitReached, self.stamp(hosted))
-        if was_running:
-            core.hub.publish(Paused, self.stamp(hosted))
+        self.stop_running(hosted)
         return StepReason.LIMIT
 
     def _pause_wanted(self, hosted: HostedModel) -> StepReason:
         core = self._core
         core.pause_wanted = False
-        if core.running:
-            core.running = False
-            core.hub.publish(Paused, self.stamp(hosted))
+        self.stop_running(hosted)
         return StepReason.PAUSE_REQUESTED
+
+    # -- running -----------------------------------------------------------------------------
+
+    def start_running(self, hosted: HostedModel) -> None:
+        """Hands stepping over to the physics thread."""
+        core = self._core
+        core.pause_wanted = False
+        core.pacing_stale = True
+        core.single_step = None
+        core.running = True
+        core.meter.clear()
+        core.hub.publish(Resumed, self.stamp(hosted))
+        core.plugging.notify_resume(hosted)
+
+    def stop_running(self, hosted: HostedModel) -> None:
+        """Takes stepping from the physics thread, if it has it."""
+        core = self._core
+        if not core.running:
+            return
+        core.running = False
+        core.meter.clear()
+        core.hub.publish(Paused, self.stamp(hosted))
+        core.plugging.notify_pause(hosted)
 
     # -- time and rates ----------------------------------------------------------------------
 
@@ -169,6 +231,7 @@ class Stepper:
             except BaseException as error:
                 error.add_note(f"raised by task {task.name!r} in step {hosted.steps}")
                 self._undo_last_step(hosted, steps)
+                self._core.plugging.tell_failure(hosted)
                 raise
 
     def _undo_last_step(self, hosted: HostedModel, steps: int) -> None:
@@ -203,6 +266,15 @@ class Stepper:
             hosted.steps += self._replay(hosted, steps)
         self.refresh(hosted)
         error.add_note(f"raised by the engine in step {hosted.steps + 1}")
+
+    def roll_back_hooked(self, hosted: HostedModel, hooks: StepHooks, error: BaseException) -> None:
+        """After an exception inside a hooked step: the state before its ``pre_step``."""
+        hooks.route.take()
+        hosted.state.restore()
+        self.refresh(hosted)
+        hooks.route.retry = True
+        error.add_note(f"raised in step {hosted.steps + 1}, which was undone")
+        self._core.plugging.tell_failure(hosted)
 
     def examine(self, hosted: HostedModel, steps: int) -> None:
         """The engine warned during a chunk: tells, and turns a divergence into a fault."""
@@ -256,7 +328,8 @@ class Stepper:
     def refresh(self, hosted: HostedModel) -> None:
         """Recomputes everything derived from the state; no hook fires."""
         adopt_this_thread()
-        mujoco.mj_forward(hosted.model, hosted.data)
+        with self._core.plugging.muted():
+            mujoco.mj_forward(hosted.model, hosted.data)
         hosted.warnings.clear()
 
     # -- telling -----------------------------------------------------------------------------
@@ -271,9 +344,9 @@ class Stepper:
         """Stops the simulation and tells why."""
         core = self._core
         core.fault = fault
-        core.running = False
         core.single_step = None
         core.hub.publish(FaultRaised, self.stamp(hosted), fault=fault)
+        self.stop_running(hosted)
 
     def _tell(self, hosted: HostedModel) -> None:
         """Publishes the engine's warnings: at most ten events per second and kind."""
@@ -292,7 +365,12 @@ class Stepper:
         """Opens the shortcut for ``step()`` if nothing but the engine has to run in a step."""
         core = self._core
         hosted = core.hosted
-        core.single_step = single_step_of(core, self, hosted) if hosted and self._free() else None
+        if hosted is None or core.hooks_stale or not self._free():
+            core.single_step = None
+        elif core.hooks is None:
+            core.single_step = single_step_of(core, self, hosted)
+        else:
+            core.single_step = hooked_single_step_of(core, self, hosted, core.hooks)
         # Whoever revokes the shortcut without the lock changes what _free looks at before: one of
         # the two sees the other.
         if not self._free():
@@ -321,11 +399,18 @@ def single_step_of(
     attribute look-up costs as much as the state copy. Taking and giving back the lock is the
     inlined form that ``mjhost.locking`` gives, with its guarantee against interrupts.
     """
-    lock, state, warnings = core.lock, hosted.state, hosted.warnings
+    lock, state = core.lock, hosted.state
     baton, queue = lock.baton, lock.queue
     free, kick = baton.append, lock.kick
-    save, clear, any_warning = state.save, warnings.clear, warnings.any
+    kept: Any
+    live: Any
+    kept, live = (state.dst, state.src) if isinstance(state, MemoryBlock) else (None, None)
+    save, time_cell = state.save, state.time_cell
+    warned, no_warning = hosted.warnings.view, hosted.warnings.zero
+    warnings_now = warned.tobytes
     model, data, mj_step = hosted.model, hosted.data, mujoco.mj_step
+    # Compared instead of the closure, which would then refer to itself and keep the pair alive.
+    core.grant = grant = object()
 
     def single_step() -> StepResult | None:
         if held_lower_scopes or queue or not baton:
@@ -339,20 +424,23 @@ def single_step_of(
         except IndexError:
             return None
         try:
-            if core.single_step is not single_step:
+            if core.grant is not grant or core.single_step is None:
                 return None
             # Outside the inner try: an interrupt in here must not bring back an older state.
-            save()
-            clear()
+            if kept is None:
+                save()
+            else:
+                kept[:] = live
+                state.saved_time = time_cell.value
+            warned[:] = no_warning
             try:
                 mj_step(model, data)
-                if any_warning():
-                    stepper.examine(hosted, 1)
-            except DivergenceError:
-                raise
+                silent = warnings_now() == no_warning
             except BaseException as error:
                 stepper.back_to_last_good(hosted, 1, error)
                 raise
+            if not silent:
+                stepper.examine(hosted, 1)
             hosted.steps += 1
             return _ONE_STEP
         finally:

@@ -58,7 +58,7 @@ class OptionsTransaction:
         epoch = core.admission_epoch
         core.admit(Operation.OPTIONS_WRITE)
         with core.lock.holding(Operation.OPTIONS_WRITE):
-            core.admit(Operation.OPTIONS_WRITE)
+            core.admit_locked(Operation.OPTIONS_WRITE)
             if core.admission_epoch != epoch:
                 raise LoadingWindowError(
                     "the options patch was formed before a reload that has happened since, and is "
@@ -93,6 +93,7 @@ class OptionsTransaction:
         if hosted.dt != core.schedule.dt:
             self._stepper.anchor(hosted)
         self._stepper.forget_pace()
+        core.plugging.rebundle()
         core.single_step = None  # it is bound to the roll-back of the old options
         self._stepper.grant_single_step()
 

@@ -1,0 +1,280 @@
+"""Plugins and callbacks of one env: attached to a pair, detached from it, reloaded.
+
+Owns: the plugin host (the env is its only caller), the user's callbacks, the route of the present
+pair, and the tasks of plugins with a rate.
+Invariants: between ``detach`` and ``attach`` no hook can fire. A hook that nobody overrides is not
+installed anywhere. A failing plugin is recorded, told and visible; it stops no other.
+Threads: everything but reading is called under the physics lock, at a step boundary.
+Failure: ``attach`` raises only what installing a callback may raise; single plugins fail in their
+report.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mjhost.callbacks import Callbacks, Entry, GuardedHook, Route, router
+from mjhost.env.events import PluginFailed
+from mjhost.env.hooks import ModelCall, StepHooks, raise_parked
+from mjhost.env.schedule import Task
+from mjhost.plugins import PluginHost, PluginLoadReport, RateTask
+
+if TYPE_CHECKING:
+    import mujoco
+
+    from mjhost.env.core import EnvCore
+    from mjhost.env.hosted import HostedModel
+    from mjhost.env.stepping import Stepper
+    from mjhost.plugins import AdapterFactory, PluginFactory, PluginSource
+
+_ENGINE_PHASES = ("control", "passive")
+
+
+class Plugging:
+    """Everything of an env that runs inside a step and is not the engine."""
+
+    def __init__(self, core: EnvCore, stepper: Stepper, factory: PluginFactory) -> None:
+        self._core = core
+        self._stepper = stepper
+        self._factory = factory
+        self.host = PluginHost(factory)
+        self.callbacks = Callbacks(self._callbacks_changed)
+        self._route: Route | None = None
+        self._tasks: list[Task] = []
+        self._due_pre: list[ModelCall] = []
+        core.plugging = self
+
+    # -- the life of a pair ------------------------------------------------------------------
+
+    def detach(self) -> None:
+        """Ends the plugin generation and unhooks the pair; nothing fires from here on."""
+        core = self._core
+        core.hooks = None
+        core.single_step = None
+        self._drop_tasks()
+        self.host.quiesce_and_destroy()
+        for phase in _ENGINE_PHASES:
+            self.callbacks.plug(phase, None)
+        self.callbacks.unbind()
+        route, self._route = self._route, None
+        if route is not None:
+            route.detach()
+
+    def attach(
+        self,
+        hosted: HostedModel,
+        *,
+        factory: AdapterFactory | None = None,
+        carry_state: bool = False,
+    ) -> PluginLoadReport:
+        """Hooks the pair and loads a new generation of plugins for it."""
+        if self._route is None:
+            route = router.attach(hosted.model, hosted.data)
+            try:
+                self.callbacks.bind(route)
+            except BaseException:
+                route.detach()
+                raise
+            self._route = route
+        return self._load(hosted, factory, carry_state=carry_state)
+
+    def refreshed(self, plugins: PluginSource | None) -> PluginFactory:
+        """A factory whose files and modules were read anew; outside the lock."""
+        return self._factory.refreshed(plugins)
+
+    def reload(self, hosted: HostedModel, factory: PluginFactory) -> PluginLoadReport:
+        """Replaces the plugins of the present pair; state is carried where both sides have it."""
+        core = self._core
+        self._factory = factory
+        core.hooks = None
+        core.single_step = None
+        self._drop_tasks()
+        for phase in _ENGINE_PHASES:
+            self.callbacks.plug(phase, None)
+        self.callbacks.settle()
+        return self._load(hosted, factory, carry_state=True)
+
+    def _load(
+        self, hosted: HostedModel, factory: AdapterFactory | None, *, carry_state: bool
+    ) -> PluginLoadReport:
+        core = self._core
+        core.plugin_generation = core.plugin_generation.next()
+        report = self.host.load_generation(
+            hosted.model,
+            hosted.data,
+            hosted.generation,
+            core.plugin_generation,
+            factory=factory,
+            carry_state=carry_state,
+        )
+        self._plug(hosted)
+        self._tell_failures(hosted, report)
+        return report
+
+    # -- hooks -------------------------------------------------------------------------------
+
+    def _plug(self, hosted: HostedModel) -> None:
+        phases = self.host.active_phases()
+        for phase in _ENGINE_PHASES:
+            hook = self._engine_hook(phase, hosted) if phase in phases else None
+            self.callbacks.plug(phase, hook)
+        self._due_pre = []
+        for task in self.host.rate_tasks():
+            self._add_task(task)
+        self.callbacks.settle()
+        self._bundle(hosted)
+
+    def _engine_hook(self, phase: str, hosted: HostedModel) -> GuardedHook:
+        """The plugins' hook of an engine callback.
+
+        In a step the host lock is held and the quick way is right; a forward that a user makes
+        himself takes the lock and has its generation checked.
+        """
+        checked = partial(
+            getattr(self.host, f"dispatch_{phase}"), model_generation=hosted.generation
+        )
+        return GuardedHook(self.host.dispatcher(phase, hosted.generation), checked)
+
+    def _bundle(self, hosted: HostedModel) -> None:
+        """Makes ``core.hooks`` anew from what is plugged in now."""
+        core, route = self._core, self._route
+        core.hooks_stale = False
+        core.single_step = None
+        if route is None:
+            core.hooks = None
+            return
+        phases = self.host.active_phases()
+        calls = {
+            name: self.host.dispatcher(phase, hosted.generation) if phase in phases else None
+            for name, phase in (("pre", "pre_step"), ("last", "last_stage"), ("post", "post_step"))
+        }
+        hooks = StepHooks(self.host.lock, route, due_pre=self._due_pre, **calls)
+        if not hooks.every_step and not self._tasks:
+            core.hooks = None
+            return
+        core.hooks = hooks
+
+    def rebundle(self) -> None:
+        """Binds the hooks again: the pair's roll-back has changed."""
+        hosted = self._core.hosted
+        if hosted is not None and self._core.hooks is not None:
+            self._bundle(hosted)
+
+    def settle(self) -> None:
+        """Lets what was added to or removed from the callbacks take effect; at a boundary."""
+        hosted = self._core.hosted
+        self._core.hooks_stale = False
+        self.callbacks.settle()
+        if hosted is not None:
+            self._bundle(hosted)
+
+    def _callbacks_changed(self) -> None:
+        self._core.hooks_stale = True
+        self._core.single_step = None
+        self._core.attention = True
+
+    @contextlib.contextmanager
+    def muted(self) -> Iterator[None]:
+        """No hook of the pair fires inside: for refreshes that are nobody's business."""
+        with contextlib.nullcontext() if self._route is None else self._route.muted():
+            yield
+
+    # -- the engine outside of steps ---------------------------------------------------------
+
+    def call_engine(
+        self,
+        hosted: HostedModel,
+        entry: Entry,
+        call: Callable[[mujoco.MjModel, mujoco.MjData], None],
+    ) -> None:
+        """One call of the engine on the pair in which hooks fire; undone if one raises."""
+        core, route = self._core, self._route
+        if core.hooks_stale:
+            self.settle()
+        if core.hooks is None or route is None:
+            call(hosted.model, hosted.data)
+            return
+        hosted.state.save()
+        try:
+            with core.hooks.scope(), route.entered(entry):
+                call(hosted.model, hosted.data)
+                raise_parked(route)
+        except BaseException:
+            route.take()
+            hosted.state.restore()
+            self._stepper.refresh(hosted)
+            self.tell_failure(hosted)
+            raise
+
+    # -- tasks of plugins with a rate --------------------------------------------------------
+
+    def _add_task(self, rated: RateTask) -> None:
+        core = self._core
+        call: ModelCall = rated.call
+        if rated.site.phase == "pre_step":
+            due_pre = self._due_pre
+
+            def call_later(_model: mujoco.MjModel, _data: mujoco.MjData) -> None:
+                due_pre.append(rated.call)
+
+            call = call_later
+        self._stepper.catch_up_schedule()
+        self._tasks.append(core.schedule.add(rated.rate_hz, call, str(rated.site)))
+
+    def _drop_tasks(self) -> None:
+        for task in self._tasks:
+            self._core.schedule.remove(task)
+        self._tasks.clear()
+
+    # -- telling -----------------------------------------------------------------------------
+
+    def reset(self, hosted: HostedModel) -> None:
+        """Tells every plugin that the state was reset; the first error is raised afterwards."""
+        if self._core.hooks is not None:
+            self._core.hooks.route.retry = False
+        self._due_pre.clear()
+        self._notify(hosted, self.host.reset)
+
+    def notify_pause(self, hosted: HostedModel) -> None:
+        """Tells every plugin; the first error is raised afterwards."""
+        self._notify(hosted, self.host.notify_pause)
+
+    def notify_resume(self, hosted: HostedModel) -> None:
+        """Tells every plugin; the first error is raised afterwards."""
+        self._notify(hosted, self.host.notify_resume)
+
+    def _notify(self, hosted: HostedModel, notify: Callable[..., None]) -> None:
+        try:
+            notify(model_generation=hosted.generation)
+        except BaseException:
+            self.tell_failure(hosted)
+            raise
+
+    def tell_failure(self, hosted: HostedModel) -> None:
+        """Publishes what a plugin raised, if it was a plugin."""
+        core = self._core
+        failure = core.culprit = self.host.take_last_failure()
+        if failure is not None:
+            core.hub.publish(
+                PluginFailed,
+                self._stepper.stamp(hosted),
+                plugin=failure.name,
+                hook=failure.phase,
+                message=failure.error,
+                plugin_generation=core.plugin_generation.value,
+            )
+
+    def _tell_failures(self, hosted: HostedModel, report: PluginLoadReport) -> None:
+        core = self._core
+        for failure in report.failures:
+            core.hub.publish(
+                PluginFailed,
+                self._stepper.stamp(hosted),
+                plugin=failure.name,
+                hook=failure.phase,
+                message=failure.error,
+                plugin_generation=report.plugin_generation.value,
+            )
