@@ -197,6 +197,11 @@ def double_cell(owner: Any, struct: str, member: str) -> ctypes.c_double:
     return cell
 
 
+def int_cell(owner: Any, struct: str, member: str) -> ctypes.c_int:
+    """A cell over an ``int`` member."""
+    return ctypes.c_int.from_address(address_of(owner, struct) + offset_of(struct, member))
+
+
 def size_cell(owner: Any, struct: str, member: str) -> ctypes.c_size_t:
     """A cell over a member of the width of a pointer."""
     return ctypes.c_size_t.from_address(address_of(owner, struct) + offset_of(struct, member))

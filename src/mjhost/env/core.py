@@ -161,6 +161,7 @@ class EnvCore:
         self.single_step = None
         self.machine.advance(PhaseEvent.FORKED)
         self.lock.reinit_after_fork()
+        self.plugging.host.reinit_after_fork()
         self.hub.reinit_after_fork()
 
     # -- call_soon ---------------------------------------------------------------------------

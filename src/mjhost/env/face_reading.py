@@ -64,10 +64,17 @@ class ReadingFace:
         return self._core.fault
 
     def clear_fault(self) -> None:
-        """Forgets the fault; the state stays that before the step that failed."""
+        """Forgets the fault; the state stays that before the step that failed.
+
+        Callbacks that somebody wrote over are installed again, in front of his.
+
+        Raises:
+            ForeignCallbackError: his cannot be kept beside ours; the fault stays.
+        """
         core = self._core
         core.admit(Operation.CLEAR_FAULT)
         with core.lock.holding(Operation.CLEAR_FAULT):
+            core.plugging.reclaim()
             core.fault = None
             self._stepper.grant_single_step()
 

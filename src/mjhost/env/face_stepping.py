@@ -134,6 +134,7 @@ class SteppingFace(ReadingFace):
                 )
             core.limit = limit
             core.single_step = None
+            core.attention = True
 
     @property
     def realtime(self) -> float | None:

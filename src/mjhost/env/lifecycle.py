@@ -225,6 +225,7 @@ class Lifecycle:
             assert hosted is not None, "admitted without a model"
             key = keyframe_id(hosted.model, keyframe)
             self._manual.cancel(StepReason.CANCELLED_BY_RESET)
+            core.plugging.reclaim()
             if model:
                 self._restore_model(hosted)
             self._reset_data(hosted, key)

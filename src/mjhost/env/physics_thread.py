@@ -21,6 +21,7 @@ import mujoco
 
 from mjhost.env.phases import Operation
 from mjhost.env.records import Fault, FaultKind
+from mjhost.env.steady import run_steadily
 from mjhost.errors import DivergenceError, ForeignCallbackError
 
 if TYPE_CHECKING:
@@ -112,6 +113,8 @@ class PhysicsThread:
             finally:
                 took = hosted.steps - before
                 core.meter.add(step_s=time.perf_counter() - start, sim_s=took * hosted.dt)
+        if core.pacer.factor is not None and core.hooks is None and not core.busywait:
+            run_steadily(core, self._stepper, hosted, self._paced(hosted))
 
     def _wait(self, seconds: float) -> None:
         if not self._core.busywait:

@@ -171,6 +171,11 @@ class Plugging:
         if hosted is not None:
             self._bundle(hosted)
 
+    def reclaim(self) -> None:
+        """Installs hooks again that somebody wrote over, in front of his."""
+        if self._route is not None and self._route.hooked:
+            router.reclaim()
+
     def _callbacks_changed(self) -> None:
         self._core.hooks_stale = True
         self._core.single_step = None
@@ -225,6 +230,8 @@ class Plugging:
         self._tasks.append(core.schedule.add(rated.rate_hz, call, str(rated.site)))
 
     def _drop_tasks(self) -> None:
+        if self._tasks:
+            self._stepper.catch_up_schedule()
         for task in self._tasks:
             self._core.schedule.remove(task)
         self._tasks.clear()

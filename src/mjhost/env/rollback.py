@@ -26,7 +26,7 @@ import mujoco
 import numpy as np
 
 from mjhost.errors import InvalidArgumentError
-from mjhost.layout import bytes_at, double_cell, size_cell
+from mjhost.layout import bytes_at, double_cell, int_cell, size_cell
 
 _INTEGRATION: Final = int(mujoco.mjtState.mjSTATE_INTEGRATION)
 _BEYOND_STATE: Final = int(mujoco.mjtEnableBit.mjENBL_SLEEP) | int(mujoco.mjtEnableBit.mjENBL_IPC)
@@ -49,6 +49,7 @@ class StateBlock(abc.ABC):
         self.model = model
         self.data = data
         self.time_cell = double_cell(data, "mjData", "time")
+        self._flags = int_cell(model.opt, "mjOption", "enableflags")
         self._stack = size_cell(data, "mjData", "pstack"), size_cell(data, "mjData", "pbase")
         self.saved_time: float = self.time_cell.value
         self.save()
@@ -68,7 +69,7 @@ class StateBlock(abc.ABC):
     @property
     def suits_options(self) -> bool:
         """Whether the block is exact with the options as they are now."""
-        return not self.model.opt.enableflags & _BEYOND_STATE
+        return not self._flags.value & _BEYOND_STATE
 
     @abc.abstractmethod
     def save(self) -> None:

@@ -22,6 +22,7 @@ from mjhost.env.engine_log import adopt, adopted
 from mjhost.env.events import EngineWarning, FaultRaised, Paused, Resumed, StepLimitReached
 from mjhost.env.hooks import hooked_single_step_of
 from mjhost.env.limits import nominal_time
+from mjhost.env.phases import Operation
 from mjhost.env.records import Fault, FaultKind, StepReason, StepResult
 from mjhost.env.rollback import MemoryBlock
 from mjhost.env.schedule import Task
@@ -35,9 +36,10 @@ if TYPE_CHECKING:
 
 _ONE_STEP = StepResult(1)
 _WARNING_PERIOD_S = 0.1
-_CHUNK_SHARE = 0.5
+_CHUNK_SHARE = 0.25
 _STRIDE_SHARE = 0.1
 _GROWTH = 2
+_PLAIN_STEPS = 2**31
 
 
 def adopt_this_thread() -> None:
@@ -80,6 +82,7 @@ class Stepper:
         end = min(now + core.slice_s, deadline)
         goal = hosted.steps + wanted
         core.attention = False  # before the flags it stands for are looked at
+        self.catch_up_schedule()
         while hosted.steps < goal:
             if core.hooks_stale:
                 core.plugging.settle()
@@ -112,10 +115,10 @@ class Stepper:
         return room if core.limit is None else min(room, self._limit_left(hosted))
 
     def _run_chunk(self, hosted: HostedModel, room: int) -> int:
-        """Takes as many steps at once as fit into half a slice; returns how many."""
+        """Takes as many steps at once as fit into a quarter of a slice; returns how many."""
         chunk = min(room, self._chunk)
         started = time.perf_counter()
-        self._advance(hosted, chunk)
+        self.advance(hosted, chunk)
         wall_s = time.perf_counter() - started
         target = self._core.slice_s * _CHUNK_SHARE
         fitting = int(target * chunk / wall_s) if wall_s > 0 else chunk * _GROWTH
@@ -205,14 +208,26 @@ class Stepper:
         self._chunk = 1
 
     def catch_up_schedule(self) -> None:
-        """Tells the schedule of the steps it has not seen: the shortcut counts none."""
+        """Tells the schedule of the steps it has not seen: the quick ways of stepping count none.
+
+        They stop before anything is due, so nothing is missed.
+        """
         core, hosted = self._core, self._core.hosted
         if hosted is None:
             return
         if hosted.dt != core.schedule.dt:
             self.anchor(hosted)
-        elif not len(core.schedule):
+        else:
             core.schedule.advance(hosted.steps - core.anchor_step - core.schedule.steps)
+
+    def plain_room(self, hosted: HostedModel) -> int:
+        """Steps that need nothing but the engine: those before the next task, limit or wish."""
+        core = self._core
+        with core.lock.holding(Operation.RESUME):
+            if core.hosted is not hosted or not core.running or core.attention:
+                return 0
+            self.catch_up_schedule()
+            return self._room(hosted, _PLAIN_STEPS)
 
     def nominal_time(self, hosted: HostedModel) -> float:
         """Simulation time of the present boundary, free of accumulated rounding, s sim."""
@@ -245,7 +260,7 @@ class Stepper:
 
     # -- the engine --------------------------------------------------------------------------
 
-    def _advance(self, hosted: HostedModel, steps: int) -> None:
+    def advance(self, hosted: HostedModel, steps: int) -> None:
         """Takes ``steps`` engine steps with nothing in between, all of them good."""
         hosted.state.save()
         hosted.warnings.clear()

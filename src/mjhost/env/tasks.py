@@ -42,6 +42,7 @@ class TaskToken:
         stepper.catch_up_schedule()
         self._task = core.schedule.add(rate_hz, fn, name or _name_of(fn))
         core.single_step = None
+        core.attention = True
 
     @property
     def name(self) -> str:
@@ -59,6 +60,7 @@ class TaskToken:
         if core.machine.closed:
             return
         with core.boundary(Operation.EVERY):
+            self._stepper.catch_up_schedule()
             core.schedule.remove(self._task)
             if not core.is_inside_step():
                 self._stepper.grant_single_step()

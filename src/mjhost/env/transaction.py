@@ -93,6 +93,7 @@ class OptionsTransaction:
         if hosted.dt != core.schedule.dt:
             self._stepper.anchor(hosted)
         self._stepper.forget_pace()
+        core.attention = True
         core.plugging.rebundle()
         core.single_step = None  # it is bound to the roll-back of the old options
         self._stepper.grant_single_step()
