@@ -1,0 +1,27 @@
+"""MuJoCo's process-wide callbacks, routed to the data they belong to."""
+
+from __future__ import annotations
+
+from mjhost.callbacks.context import CallContext, call_context
+from mjhost.callbacks.interrupts import InterruptsSurface, interrupts_surface
+from mjhost.callbacks.kinds import KINDS, CallbackKind, Result
+from mjhost.callbacks.registry import Callbacks, CallbackToken
+from mjhost.callbacks.route import IDLE, Entry, Route
+from mjhost.callbacks.router import Router, router
+
+__all__ = [
+    "IDLE",
+    "KINDS",
+    "CallContext",
+    "CallbackKind",
+    "CallbackToken",
+    "Callbacks",
+    "Entry",
+    "InterruptsSurface",
+    "Result",
+    "Route",
+    "Router",
+    "call_context",
+    "interrupts_surface",
+    "router",
+]

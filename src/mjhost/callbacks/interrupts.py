@@ -1,0 +1,64 @@
+"""The trap for interrupts that would be lost on the way into a callback.
+
+An interrupt that arrives while the engine runs is raised at the next instruction of Python, and
+that may be the first one of a thunk, before its ``try``: ctypes then prints and drops it (two of
+three are lost that way). The interpreter reports what it drops to ``sys.unraisablehook``; while the
+trap is set, what comes from a thunk is parked like anything a hook raised.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from mjhost.callbacks.doorways import is_doorway, owner_of
+from mjhost.callbacks.route import Route
+
+
+class InterruptsSurface:
+    """``with interrupts_surface(route)`` around the engine call, on the main thread.
+
+    Reports about anything else go on to the hook that was there before, which is put back. May be
+    kept and used again, but not nested with itself.
+    """
+
+    __slots__ = ("_before", "_hook", "_route")
+
+    def __init__(self, route: Route) -> None:
+        self._route = route
+        self._before: Any = None
+        self._hook = self._trap
+
+    def __enter__(self) -> None:
+        self._before = sys.unraisablehook
+        sys.unraisablehook = self._hook
+
+    def __exit__(self, *_: object) -> None:
+        if sys.unraisablehook is self._hook:  # else somebody's who came later stays theirs
+            sys.unraisablehook = self._before
+
+    def _trap(self, unraisable: Any) -> None:
+        route = route_of(unraisable, self._route)
+        if route is None:
+            self._before(unraisable)
+        else:
+            route.parked.append(unraisable.exc_value)
+
+
+def interrupts_surface(route: Route) -> InterruptsSurface:
+    """The trap of ``route``: what its thunks would lose is parked."""
+    return InterruptsSurface(route)
+
+
+def route_of(unraisable: Any, default: Route | None = None) -> Route | None:
+    """The route whose thunk raised ``unraisable``, or ``None`` if no thunk did.
+
+    The outermost frame of the traceback tells, on every Python version: 3.13 no longer names the
+    function in ``object``.
+    """
+    if unraisable.exc_traceback is None or unraisable.exc_value is None:
+        return None
+    frame = unraisable.exc_traceback.tb_frame
+    if not is_doorway(frame):
+        return None
+    return owner_of(frame)[1] or default
