@@ -44,10 +44,9 @@ def is_mixed(options):
 @pytest.mark.slow
 def test_a_patch_lands_on_the_model_it_was_formed_for_or_is_refused():
     with MujocoEnv(CORRELATED[0], realtime=None, running=True) as env:
-        outcomes = attack(env, patches=40, reloads=12)
+        outcomes = attack(env, patches=10, reloads=12)
         applied = [o for o in outcomes if o[0] == "applied"]
-        assert len(outcomes) == 8 * 40
-        assert applied
+        assert len(applied) >= 8 * 10
         with env.events.subscribe() as events:
             env.apply_runtime_options(correlated(7))
             assert len(events.drain()) == 1
@@ -56,26 +55,37 @@ def test_a_patch_lands_on_the_model_it_was_formed_for_or_is_refused():
 
 
 def attack(env, patches, reloads):
-    """8 threads patch, one reloads, one looks, and the physics thread steps."""
+    """8 threads patch, one reloads, one looks, and the physics thread steps.
+
+    Each of the eight goes on until the reloads are over, and until ``patches`` were accepted.
+    """
     outcomes, crew, readers = [], Crew(), Crew()
-    stop = threading.Event()
+    stop, reloaded, landed = threading.Event(), threading.Event(), threading.Event()
     records = env.events.subscribe(100_000)
 
     def patch(seed):
-        chance = random.Random(seed)
-        for _ in range(patches):
+        chance, accepted = random.Random(seed), 0
+        while accepted < patches or not reloaded.is_set():
             before = env.generations.model
             try:
                 result = env.apply_runtime_options(correlated(chance.randint(1, 9)))
             except LoadingWindowError:
                 outcomes.append(("refused", None, before, env.generations.model))
+                assert env.info.load_error is None  # waits its turn, and looks again
             else:
                 outcomes.append(("applied", result.epoch.value, before, env.generations.model))
                 assert not is_mixed(result.snapshot)
+                accepted += 1
+                landed.set()
 
     def reload():
-        for k in range(reloads):
-            env.reload(CORRELATED[(k + 1) % 2])
+        try:
+            for k in range(reloads):
+                env.reload(CORRELATED[(k + 1) % 2])
+                landed.clear()
+                assert landed.wait(20)  # and the others are on their way
+        finally:
+            reloaded.set()
 
     def look():
         while not stop.is_set():

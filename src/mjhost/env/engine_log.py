@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import _thread
 import ctypes
+import os
 import sys
 import threading
 from collections import deque
@@ -51,7 +52,16 @@ adopted: Final[set[int]] = set()
 
 _recent: Final[deque[str]] = deque(maxlen=_KEPT)
 _users = 0
-_lock: Final = threading.Lock()
+_lock = threading.Lock()
+
+
+def _free_lock() -> None:
+    """In a forked child nobody holds it, whatever a vanished thread did."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_free_lock)
 
 
 class _Local(threading.local):

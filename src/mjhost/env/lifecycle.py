@@ -296,9 +296,10 @@ class Lifecycle:
             core.plugging.detach()
             core.hosted = None
             core.single_step = None
-        self._manual.abandon_async(StepReason.CANCELLED_BY_CLOSE)
         core.soon.clear()
         core.machine.advance(PhaseEvent.CLOSED)
+        # After the phase: whoever queues one later sees that the env is closed and ends it himself.
+        self._manual.abandon_async(StepReason.CANCELLED_BY_CLOSE)
         core.hub.close()
 
 

@@ -57,7 +57,16 @@ _ENGINE_ERRORS: Final = (
     TypeError,
     ValueError,
 )
-_compiling: Final = threading.RLock()
+_compiling = threading.RLock()
+
+
+def _forget_compiles() -> None:
+    """In a forked child nobody compiles, whatever a vanished thread did."""
+    global _compiling
+    _compiling = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_forget_compiles)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -258,7 +258,11 @@ class ManualSteps:
         """Runs what ``call_soon`` queued; the caller is at a boundary and holds no lock."""
         soon = self._core.soon
         for _ in range(len(soon)):
-            soon.popleft()()
+            try:
+                fn = soon.popleft()
+            except IndexError:  # another thread at a boundary was first, or the env was closed
+                return
+            fn()
 
 
 def checked_steps(n: int) -> int:

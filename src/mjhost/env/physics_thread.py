@@ -84,6 +84,8 @@ class PhysicsThread:
     def _turn(self) -> None:
         core, manual = self._core, self._manual
         if core.running:
+            while manual.busy and manual.run_next_async():  # those that resume cancelled
+                continue
             self._run_paced()
             manual.run_soon()
         elif manual.busy:
