@@ -206,6 +206,7 @@ class Stepper:
     def forget_pace(self) -> None:
         """Begins with single steps again: what a step costs may have changed by any factor."""
         self._chunk = 1
+        self._stride = 1
 
     def catch_up_schedule(self) -> None:
         """Tells the schedule of the steps it has not seen: the quick ways of stepping count none.
