@@ -197,6 +197,12 @@ class Callbacks:
                 raise
             self._stale.clear()
 
+    def hook_onto(self, route: Route) -> None:
+        """Hooks everything onto another route as well, as it is now; for private copies."""
+        with self._lock:
+            for kind in self.kinds:
+                route.set(kind, self._composed(kind))
+
     def unbind(self) -> None:
         """Forgets the route; what was added waits for the next one."""
         with self._lock:

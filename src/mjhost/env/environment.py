@@ -21,6 +21,7 @@ from typing import Literal, Self
 from mjhost.env import engine_log, forks
 from mjhost.env.access_control import AccessControl
 from mjhost.env.core import EnvCore
+from mjhost.env.face_analysis import AnalysisFace
 from mjhost.env.face_plugins import PluginFace
 from mjhost.env.face_stepping import SteppingFace
 from mjhost.env.lifecycle import Lifecycle, OptionsMode
@@ -39,7 +40,7 @@ from mjhost.options import OptionsResult, PatchInputs, RuntimeOptionsSnapshot
 from mjhost.plugins import PluginFactory, PluginSource
 
 
-class MujocoEnv(SteppingFace, PluginFace):
+class MujocoEnv(SteppingFace, PluginFace, AnalysisFace):
     """Hosts one MuJoCo simulation.
 
     Args:
