@@ -109,14 +109,22 @@ class PhysicsThread:
             hosted = core.hosted
             if not core.running or hosted is None:
                 return
-            before = hosted.steps
+            before, in_hooks = hosted.steps, self._hook_seconds()
             try:
                 self._stepper.run_slice(hosted, self._steps_due(hosted))
             finally:
-                took = hosted.steps - before
-                core.meter.add(step_s=time.perf_counter() - start, sim_s=took * hosted.dt)
+                plugins_s = self._hook_seconds() - in_hooks
+                core.meter.add(
+                    step_s=time.perf_counter() - start - plugins_s,
+                    plugins_s=plugins_s,
+                    sim_s=(hosted.steps - before) * hosted.dt,
+                )
         if core.pacer.factor is not None and core.hooks is None and not core.busywait:
             run_steadily(core, self._stepper, hosted, self._paced(hosted))
+
+    def _hook_seconds(self) -> float:
+        core = self._core
+        return core.plugging.host.hook_seconds() if core.hooks is not None else 0.0
 
     def _wait(self, seconds: float) -> None:
         if not self._core.busywait:

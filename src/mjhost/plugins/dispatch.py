@@ -133,6 +133,15 @@ class Dispatch:
                 return partial(self._dispatch, phase, model_generation)
             return active.phases[phase].dispatcher
 
+    def hook_seconds(self) -> float:
+        """Wall seconds that the hooks of the active set have taken so far."""
+        active = self._active
+        if active is None:
+            return 0.0
+        bound = [hook for calls in active.phases.values() for hook in calls.bound]
+        bound += [hook for _, hook in active.rated]
+        return sum(hook.total() for hook in bound if hook.total is not None)
+
     def rate_tasks(self) -> tuple[RateTask, ...]:
         """``pre_step`` and ``post_step`` hooks of plugins with ``rate_hz``, for the env's schedule.
 

@@ -77,19 +77,22 @@ class BoundHook:
         call: takes the phase's arguments.
         retire: makes ``call`` lead to another function; the plugin is let go.
         timing: what was measured, or None for an adapter that measures on its own.
+        total: seconds of all measured calls, or None likewise.
     """
 
-    __slots__ = ("call", "retire", "timing")
+    __slots__ = ("call", "retire", "timing", "total")
 
     def __init__(
         self,
         call: HookFunction,
         retire: Callable[[HookFunction], None],
         timing: Callable[[], HookTiming] | None = None,
+        total: Callable[[], float] | None = None,
     ) -> None:
         self.call = call
         self.retire = retire
         self.timing = timing
+        self.total = total
 
 
 def measured(hook: HookFunction, site: HookSite, report: Report, skip: list[bool]) -> BoundHook:
@@ -103,10 +106,11 @@ def measured(hook: HookFunction, site: HookSite, report: Report, skip: list[bool
     """
     samples = skipped = raised = 0
     ema = last = math.nan
+    total = 0.0
     longest = -1.0  # below every duration, so that the first sample is one too
 
     def call(model: Any, data: Any) -> None:
-        nonlocal samples, skipped, raised, ema, last, longest
+        nonlocal samples, skipped, raised, ema, last, longest, total
         started = perf_counter()
         try:
             hook(model, data)
@@ -126,6 +130,7 @@ def measured(hook: HookFunction, site: HookSite, report: Report, skip: list[bool
                 ema = spent
         ema += EMA_WEIGHT * (spent - ema)
         last = spent
+        total += spent
         samples += 1
 
     def timing() -> HookTiming:
@@ -136,13 +141,17 @@ def measured(hook: HookFunction, site: HookSite, report: Report, skip: list[bool
             ema=ema,
             max=longest if samples else math.nan,
             last=last,
+            total=total,
         )
+
+    def seconds() -> float:
+        return total
 
     def retire(successor: HookFunction) -> None:
         nonlocal hook, report
         hook, report = successor, _no_report
 
-    return BoundHook(call, retire, timing)
+    return BoundHook(call, retire, timing, seconds)
 
 
 def guarded(hook: HookFunction, site: HookSite, report: Report) -> BoundHook:
@@ -179,7 +188,7 @@ def measured_any(hook: HookFunction, site: HookSite, report: Report, skip: list[
         hook = successor
         bound.retire(spread)  # the same frame, without reports
 
-    return BoundHook(call, retire, bound.timing)
+    return BoundHook(call, retire, bound.timing, bound.total)
 
 
 def calling(site: HookSite, function: Callable[..., Any], *args: Any) -> Any:  # noqa: ARG001

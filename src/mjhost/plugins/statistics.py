@@ -26,6 +26,7 @@ class HookTiming(msgspec.Struct, frozen=True, kw_only=True):
         ema: exponential moving average (s wall).
         max: the longest call (s wall).
         last: the newest call (s wall).
+        total: all measured calls together (s wall).
     """
 
     calls: int = 0
@@ -34,6 +35,7 @@ class HookTiming(msgspec.Struct, frozen=True, kw_only=True):
     ema: float = math.nan
     max: float = math.nan
     last: float = math.nan
+    total: float = 0.0
 
 
 class PluginStatistics(msgspec.Struct, frozen=True, kw_only=True):
