@@ -114,6 +114,9 @@ class SteppingFace(ReadingFace):
     def stop_at(self, *, steps: int | None = None, time: float | None = None) -> None:
         """Arms a limit at which stepping stops by itself, exactly; a later call replaces it.
 
+        It stays armed until it is reached, also across a reset or reload, after which steps and
+        time count from zero.
+
         Args:
             steps: step count (as in ``info.step_count``) to stop at.
             time: simulation time to stop at, s sim: the first boundary at or after it.

@@ -111,7 +111,6 @@ class Lifecycle:
         if options not in ("model", "keep"):
             raise InvalidArgumentError(f"options must be 'model' or 'keep', got {options!r}")
         core = self._core
-        had_model = core.hosted is not None
         # The phase before the epoch; see OptionsTransaction.apply for the reader's side.
         core.machine.advance(PhaseEvent.LOAD)
         core.admission_epoch += 1
@@ -123,7 +122,8 @@ class Lifecycle:
         except BaseException as error:
             self._load_failed(error)
             raise
-        return self._loaded(installed, had_model=had_model)
+        core.waker.wake()
+        return _report(compiled, installed)
 
     def _load_failed(self, error: BaseException) -> None:
         core = self._core
@@ -155,6 +155,8 @@ class Lifecycle:
             core.load_count += 1
             core.load_error = problem
             core.fault = None
+            # In the same scope: an interrupt cannot leave the phase behind.
+            self._loaded(candidate, had_model=old is not None)
             pause_s = time.perf_counter() - started
             return _Installed(candidate, pause_s, applied, problem, plugins)
 
@@ -198,20 +200,16 @@ class Lifecycle:
         except MjhostError as second:  # a callback of somebody else came in between
             error.add_note(f"the old model goes on without hooks: {second}")
 
-    def _loaded(self, installed: _Installed, *, had_model: bool) -> LoadReport:
-        core, hosted = self._core, installed.hosted
-        with core.lock.holding(Operation.RELOAD):
-            if core.machine.loading:
-                core.machine.advance(PhaseEvent.LOADED)
-            core.hub.publish(
-                Reloaded if had_model else Loaded,
-                self._stepper.stamp(hosted),
-                source=hosted.source.label,
-                content_hash=hosted.compiled.content_hash,
-            )
-            self._stepper.grant_single_step()
-        core.waker.wake()
-        return _report(hosted.compiled, installed)
+    def _loaded(self, hosted: HostedModel, *, had_model: bool) -> None:
+        core = self._core
+        core.machine.advance(PhaseEvent.LOADED)
+        core.hub.publish(
+            Reloaded if had_model else Loaded,
+            self._stepper.stamp(hosted),
+            source=hosted.source.label,
+            content_hash=hosted.compiled.content_hash,
+        )
+        self._stepper.grant_single_step()
 
     # -- reset -------------------------------------------------------------------------------
 
