@@ -7,12 +7,15 @@ SHELL := /bin/sh
 .NOTPARALLEL:
 
 PYTHON ?=
-MODEL  ?= demo
+MODEL  ?=
 ARGS   ?=
 
 NEWEST := .venv
 OLDEST := .venv-mj315
 OTHER  := .venv-other-python
+
+# What `run` does.
+HOSTED = $(if $(MODEL),run $(MODEL),demo)
 
 PICK   := tools/pick_python.sh
 # Another Python than the one of $(NEWEST) for one leg of `check`; empty when there is none.
@@ -20,7 +23,7 @@ OTHER_PYTHON = $(shell $(NEWEST)/bin/python -c 'import sys; \
     print(*["python3.%d" % m for m in (13, 12) if m != sys.version_info[1]])' 2>/dev/null \
     | xargs $(PICK) 2>/dev/null)
 
-PYTEST := python -m pytest -q
+PYTEST := python -m pytest -q -rs
 PIP    := python -m pip --disable-pip-version-check --quiet
 
 .PHONY: help run test test-all test-slow lint format type docs docs-write bench check clean clean-all
@@ -29,9 +32,9 @@ PIP    := python -m pip --disable-pip-version-check --quiet
 help:  ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-run: $(NEWEST)/.ready  ## host the bundled model (MODEL=path for another; ARGS= more flags)
-	@if [ -t 0 ] && [ -t 1 ]; then $(NEWEST)/bin/mjhost run $(MODEL) $(ARGS); \
-	else $(NEWEST)/bin/mjhost run $(MODEL) --seconds 10 $(ARGS); fi
+run: $(NEWEST)/.ready  ## the demo (MODEL=path for a model of yours; ARGS= more flags)
+	@if [ -t 0 ] && [ -t 1 ]; then $(NEWEST)/bin/mjhost $(HOSTED) $(ARGS); \
+	else $(NEWEST)/bin/mjhost $(HOSTED) --seconds 10 $(ARGS); fi
 
 test: $(NEWEST)/.ready  ## the suite on the newest engine
 	$(NEWEST)/bin/$(PYTEST) $(ARGS)

@@ -47,7 +47,7 @@ from collections import deque
 from enum import IntEnum
 from threading import get_ident
 from types import TracebackType
-from typing import Final, NoReturn, Self, final
+from typing import Final, Self, final
 
 from mjhost.errors import LockOrderError
 
@@ -92,13 +92,14 @@ class _FairLock(ABC):
         owner: id of the owning thread; None while free, and for an instant around a change.
     """
 
-    __slots__ = ("_mutex", "baton", "name", "owner", "queue")
+    __slots__ = ("_mutex", "baton", "forked", "name", "owner", "queue")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.baton: list[None] = [None]
         self.queue: deque[_Waiter] = deque()
         self.owner: int | None = None
+        self.forked = False
         self._mutex = threading.Lock()  # orders changes of the queue; held for a few bytecodes
 
     @property
@@ -153,6 +154,7 @@ class _FairLock(ABC):
         self.queue.clear()
         self.owner = None
         self.baton[:] = [None]
+        self.forked = True  # scopes that were open at the fork end quietly
 
     def _wait_in_queue(self, me: int, timeout_s: float | None) -> bool:
         """Queue up and wait; whether the lock is now ours."""
@@ -177,7 +179,9 @@ class _FairLock(ABC):
                 self.kick()  # heals a releaser that was interrupted before its second look
         return True
 
-    def _refuse_release(self) -> NoReturn:
+    def _refuse_release(self) -> None:
+        if self.forked:
+            return
         raise LockOrderError(
             f"the {self.name} is given up only by the thread that holds it; "
             f"that is {self.owner or 'nobody'}, this is thread {get_ident()}"
@@ -247,6 +251,7 @@ class PhysicsLock(_FairLock):
         """
         if self.owner != get_ident():
             self._refuse_release()
+            return
         self.owner = None
         self.baton.append(None)
         if self.queue:
@@ -262,6 +267,7 @@ class PhysicsLock(_FairLock):
             return
         if self.owner != (me := get_ident()):
             self._refuse_release()
+            return
         self._rotate(_Waiter(me))
 
     def _rotate(self, own: _Waiter) -> None:
@@ -380,6 +386,7 @@ class OrderedLock(_FairLock):
         me = get_ident()
         if self.owner != me:
             self._refuse_release()
+            return
         if self._again:
             self._again -= 1
             return

@@ -11,25 +11,28 @@ import pytest
 from typer.testing import CliRunner
 
 import mjhost.cli.check as check_module
+from mjhost.cli.app import app
 from mjhost.cli.exits import MEANINGS, ExitStatus
-from mjhost.cli.main import app
 from tests.architecture.source import PACKAGE, ROOT
 from tests.cli.models import BROKEN, write
 from tests.cli.process import START
 
-COMMANDS = ["run", "check", "options", "doctor"]
+COMMANDS = ["run", "demo", "plugins", "check", "options", "doctor"]
 
 USAGE = [
     (["rnu", "demo"], "did you mean 'run'"),
     (["run"], "missing argument 'MODEL'"),
     (["run", "demo", "--bogus"], "--bogus"),
-    (["run", "demo", "--steps", "0"], "--steps"),
-    (["run", "demo", "--steps", "1.5"], "--steps"),
+    (["run", ""], "must be a path or the name of a bundled model, got ''"),
+    (["check", " "], "must be a path"),
+    (["run", "demo", "--steps", "0"], "'--steps': must be at least 1, got '0' (see"),
+    (["run", "demo", "--steps", "1.5"], "'--steps': must be an integer, got '1.5' (see"),
+    (["run", "demo", "--seconds", "x"], "'--seconds': must be a number, got 'x' (see"),
     (["run", "demo", "--seconds", "0"], "above 0"),
     (["run", "demo", "--seconds", "nan"], "above 0"),
     (["run", "demo", "--realtime", "-1"], "real-time factor"),
     (["run", "demo", "--realtime", "nan"], "real-time factor"),
-    (["run", "demo", "--on-fault", "ignore"], "--on-fault"),
+    (["run", "demo", "--on-fault", "no"], "'--on-fault': 'no' is not one of 'pause', 'exit' (see"),
     (["run", "demo", "--option", "gravity"], "NAME=VALUE, got 'gravity'"),
     (["options", "-o", "=1", "-o", "x"], "'=1', 'x'"),
 ]
@@ -79,6 +82,12 @@ def test_debug_shows_the_traceback_before_the_line(mjhost):
     outcome = mjhost("check", "nothing.xml", "--debug")
     assert outcome.err.startswith("Traceback")
     assert "does not exist" in outcome.error
+
+
+def test_unknown_option_names_where_they_are_listed(mjhost):
+    assert mjhost("run", "demo", "-o", "iteratons=3").error.endswith("; see mjhost options")
+    assert mjhost("options", "-o", "iteratons=3").out.rstrip().endswith("; see mjhost options")
+    assert "see mjhost options" not in mjhost("run", "demo", "-o", "timestep=x").error
 
 
 def test_unforeseen_exception_is_one_line_and_status_1(mjhost, monkeypatch):

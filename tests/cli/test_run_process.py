@@ -58,6 +58,18 @@ def test_closed_reader_ends_a_listing_quietly():
     assert (result.returncode, result.stderr) == (0, "")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [(), ("--help",), ("run", "--help")])
+def test_closed_reader_of_a_help_text_is_no_failure(words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        result = mjhost(*words, stdout=writer)
+    finally:
+        os.close(writer)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 def test_closed_reader_does_not_change_the_status_of_a_run(tmp_path):
     reader, writer = os.pipe()
     os.close(reader)

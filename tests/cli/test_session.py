@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import io
+import select
 import signal
 import threading
 
 import pytest
 
+import mjhost.cli.session as session_module
 from mjhost import models
-from mjhost.cli.session import KEYS, Plan, Reloads, Session
+from mjhost.cli.reloads import Reloads
+from mjhost.cli.session import KEYS, Plan, Session
 from mjhost.cli.status import End
 from mjhost.cli.terminal import StatusLine
 from mjhost.env import MujocoEnv
-from mjhost.errors import LoadingWindowError
+from mjhost.errors import DivergenceError, LoadingWindowError
+from tests.cli.models import EXPLOSIVE, write
 
 
 class Typist:
@@ -66,6 +70,46 @@ def test_keys_that_mean_nothing_do_nothing(env):
     assert _run(env, "xyzQ\n\0.q").steps == 1
 
 
+class Nobody(Typist):
+    """A keyboard on which nothing is pressed: it is waited for as long as one may wait."""
+
+    def read(self, timeout_s: float) -> str:
+        select.select([], [], [], timeout_s)
+        return ""
+
+
+def test_run_is_over_when_its_limit_is_reached_and_not_at_the_next_look(env, monkeypatch):
+    monkeypatch.setattr(session_module, "_TURN_S", 20.0)
+    line = StatusLine(io.StringIO(), live=False)
+    record = Session(env, Plan(steps=50), line, Nobody("")).run()
+    assert (record.steps, record.ended_by) == (50, End.LIMIT)
+    assert record.wall_time < 10.0
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (" .q", "space pauses it"),
+        ("cq", "there is no fault to clear"),
+        ("xq", "'x' is no key; keys: space pause or resume"),
+    ],
+)
+def test_answers_speak_of_keys(env, capsys, keys, said):
+    _run(env, keys)
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "hosting" not in line]
+    assert said in line
+    assert "()" not in line
+
+
+def test_fault_in_the_way_of_a_key_is_answered_by_the_keys_that_clear_it(capsys, tmp_path):
+    with MujocoEnv(write(tmp_path, EXPLOSIVE), realtime=None) as env:
+        with pytest.raises(DivergenceError):
+            env.step(1000)
+        record = _run(env, " cq")
+    assert record.ended_by == End.QUIT
+    assert "c clears it, r resets, l reloads" in capsys.readouterr().err
+
+
 def test_limit_is_reached_by_key_too(env):
     record = _run(env, "....", steps=2)
     assert (record.steps, record.ended_by) == (2, End.LIMIT)
@@ -91,7 +135,7 @@ def test_second_reload_is_refused_while_one_is_going_on():
     gate = threading.Event()
 
     class Slow:
-        def reload(self):
+        def reload(self, **_):
             assert gate.wait(60)
             raise RuntimeError("it does not compile")
 

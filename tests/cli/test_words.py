@@ -64,13 +64,22 @@ def test_status_line_in_full():
     measured = MeasuredRealtime(0.9876, step=0.25, wait=0.74, publish=0.001)
     text = status_text(_info(paused=False, sim_time=12.5), measured, 1234.4, 2)
     assert text == (
-        "running 12.50 s | factor 0.988 of 1 (step 25%, wait 74%) | 1,234 steps/s | faults 2"
+        "running 12.50 s | factor 0.988 of 1 | faults 2 | 1,234 steps/s | step 25%, wait 74%"
     )
+
+
+def test_eighty_columns_have_room_for_time_factor_and_faults():
+    measured = MeasuredRealtime(123456.7, step=0.25, plugins=0.25, publish=0.25, wait=0.25)
+    info = _info(paused=False, sim_time=12_345_678.9, realtime_target=None)
+    text = status_text(info, measured, 12_345_678.0, 1000)[:79]
+    assert "12345678.90 s" in text
+    assert "factor 123,457 of unbound" in text
+    assert "| faults 1000 |" in text
 
 
 def test_status_line_before_anything_was_measured():
     text = status_text(_info(realtime_target=None), MeasuredRealtime(), float("nan"), 0)
-    assert text == "paused  0.00 s | factor - of unbound | - steps/s | faults 0"
+    assert text == "paused  0.00 s | factor - of unbound | faults 0 | - steps/s"
 
 
 def test_factor_of_nothing_is_null_in_json():

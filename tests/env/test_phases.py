@@ -40,7 +40,7 @@ def outcome(operation, events, *, has_model):
         machine_after(*events).admit(operation, has_model)
     except (PhaseError, NotLoadedError, EnvClosedError) as error:
         refused = error
-    assert refused is None or operation in str(refused)
+    assert refused is None or operation.label in str(refused)
     return refused and type(refused)
 
 

@@ -43,19 +43,20 @@ class GuardedHook:
     right.
 
     Attributes:
-        inside: takes ``(model, data)``; called only between the host's marks of a step.
-        outside: takes ``(model, data)``; called at any time.
+        inside: takes the kind's arguments; called only between the host's marks of a step.
+        outside: takes the kind's arguments; called at any time.
     """
 
-    __slots__ = ("inside", "outside")
+    __slots__ = ("__wrapped__", "inside", "outside")
 
     def __init__(self, inside: Callable[..., Any], outside: Callable[..., Any]) -> None:
         self.inside = inside
         self.outside = outside
+        self.__wrapped__ = inside  # what messages name
 
-    def __call__(self, model: Any, data: Any) -> None:
+    def __call__(self, *arguments: Any) -> Any:
         """Calls the form that is always right."""
-        self.outside(model, data)
+        return self.outside(*arguments)
 
 
 def both_forms(fn: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
-from mjhost.callbacks.hook import Hook, hook_of
+from mjhost.callbacks.hook import GuardedHook, Hook, both_forms, hook_of
 from mjhost.callbacks.kinds import CallbackKind, Result, kind_named
 from mjhost.callbacks.route import Route
 from mjhost.callbacks.router import Router, router
@@ -70,17 +71,24 @@ class Callbacks:
     """``env.callbacks``: the engine callbacks that a user added to one env."""
 
     def __init__(
-        self, changed: Callable[[], None] | None = None, *, over: Router | None = None
+        self,
+        changed: Callable[[], None] | None = None,
+        *,
+        guard: AbstractContextManager[object] | None = None,
+        over: Router | None = None,
     ) -> None:
         """Makes an empty registry.
 
         Args:
             changed: called after each change, with no lock held; it has ``settle`` called at the
                 next step boundary. ``None``: changes take effect at once.
+            guard: held around a callback that the engine calls outside of the env's own steps, when
+                a user runs a forward himself; may be entered again by the thread that holds it.
             over: the router; by default that of the process.
         """
         self._lock = threading.RLock()
         self._changed = changed or self.settle
+        self._guard = guard
         self._router = over or router
         self._route: Route | None = None
         self._plugins: dict[str, Hook] = {}
@@ -231,14 +239,29 @@ class Callbacks:
         hooks += [token._hook for token in self._tokens.get(kind, ())]
         if not hooks:
             return None
-        if len(hooks) == 1:
+        what = kind_named(kind)
+        if len(hooks) == 1 and (hooks[0].pointer or self._guard is None or not what.arguments):
             return hooks[0].given
-        return _in_order(kind_named(kind), hooks)
+        if self._guard is None:
+            return _in_order(what, tuple(hook.call for hook in hooks))
+        forms = [both_forms(hook.call) for hook in hooks]
+        inside = _in_order(what, tuple(form[0] for form in forms))
+        outside = _in_order(what, tuple(form[1] for form in forms))
+        return GuardedHook(inside, _holding(self._guard, outside))
 
 
-def _in_order(kind: CallbackKind, hooks: list[Hook]) -> Closure:
+def _holding(guard: AbstractContextManager[object], fn: Closure) -> Closure:
+    def call(*arguments: Any) -> Any:
+        with guard:
+            return fn(*arguments)
+
+    return call
+
+
+def _in_order(kind: CallbackKind, calls: tuple[Closure, ...]) -> Closure:
     """Several hooks as one."""
-    calls = tuple(hook.call for hook in hooks)
+    if len(calls) == 1:
+        return calls[0]
     if kind.result is Result.DROP:
         return _any_drops(kind, calls)
     if len(kind.arguments) > 2:

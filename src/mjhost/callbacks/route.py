@@ -222,9 +222,22 @@ class Route:
 
     # -- marks -------------------------------------------------------------------------------
 
-    def stepping(self) -> Stepping:
-        """Marks this thread as stepping the pair: its clock, and ``call_context`` between hooks."""
-        return Stepping(self)
+    def taken(self) -> str | None:
+        """Who overwrote a pointer that leads to a hook of this pair, or ``None``."""
+        ports = self._router.ports
+        for name in self._hooks:
+            port = ports[name]
+            if port.cell.value != port.written:
+                return port.describe_taken()
+        return None
+
+    def stepping(self, entry: Entry | None = None) -> Stepping:
+        """Marks this thread as stepping the pair: its clock, and ``call_context`` between hooks.
+
+        Args:
+            entry: the operation under way between two callbacks; ``None``: as before.
+        """
+        return Stepping(self, entry)
 
     @contextmanager
     def entered(self, entry: Entry | str, *, retry: bool = False) -> Iterator[None]:
@@ -290,18 +303,24 @@ class Route:
 class Stepping:
     """``with route.stepping()``; may be nested, also with another route's."""
 
-    __slots__ = ("_before", "_route", "_thread")
+    __slots__ = ("_before", "_entry", "_entry_before", "_route", "_thread")
 
-    def __init__(self, route: Route) -> None:
+    def __init__(self, route: Route, entry: Entry | None = None) -> None:
         self._route = route
+        self._entry = entry
+        self._entry_before = route.entry
         self._thread = 0
         self._before: Route | None = None
 
     def __enter__(self) -> None:
         self._thread = get_ident()
         self._before = self._route.mark_thread(self._thread)
+        if self._entry is not None:
+            self._entry_before, self._route.entry = self._route.entry, self._entry
 
     def __exit__(self, *_: object) -> None:
+        if self._entry is not None:
+            self._route.entry = self._entry_before
         self._route.unmark_thread(self._thread, self._before)
 
 
@@ -316,13 +335,22 @@ class Muted:
 
     def __enter__(self) -> None:
         route = self._route
-        route.parked.insert(0, _MUTED)
-        route.silence(silent=True)
-        self._quiet = route._router.quiet_thread()
-        self._quiet.__enter__()
+        try:
+            route.parked.insert(0, _MUTED)
+            route.silence(silent=True)
+            self._quiet = route._router.quiet_thread()
+            self._quiet.__enter__()
+        except BaseException:  # an interrupt: the hooks must not stay silent for good
+            self._unmute()
+            raise
 
     def __exit__(self, *_: object) -> None:
-        self._quiet.__exit__(None, None, None)
+        try:
+            self._quiet.__exit__(None, None, None)
+        finally:
+            self._unmute()
+
+    def _unmute(self) -> None:
         self._route.parked.remove(_MUTED)
         if _MUTED not in self._route.parked:
             self._route.silence(silent=False)

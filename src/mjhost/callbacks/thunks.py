@@ -213,12 +213,17 @@ def _pair_closure(route: Route, fn: Closure, digit: int) -> Closure:
 def _sensor_closure(route: Route, fn: Closure) -> Closure:
     model, data, parked = route.model, route.data, route.parked
     digits = (0, *(1 << SHIFTS[f"sensor {stage}"] for stage in (1, 2, 3)))
+    inside, outside = both_forms(fn)
 
     def call(stage: int) -> None:
         if parked:
             return
-        route.turn += digits[stage]
-        fn(model, data, stage)
+        turn = route.turn
+        if turn >= 0:
+            route.turn = turn + digits[stage]
+            inside(model, data, stage)
+        else:
+            outside(model, data, stage)
 
     return call
 
@@ -226,6 +231,7 @@ def _sensor_closure(route: Route, fn: Closure) -> Closure:
 def _act_closure(kind: CallbackKind, route: Route, fn: Closure, digit: int) -> Closure:
     model, data, parked, neutral = route.model, route.data, route.parked, kind.neutral
     last = model.nu  # the engine asks in the order of ids: one that does not grow begins anew
+    inside, outside = both_forms(fn)
 
     def call(index: int) -> Any:
         nonlocal last
@@ -234,7 +240,7 @@ def _act_closure(kind: CallbackKind, route: Route, fn: Closure, digit: int) -> C
         if index <= last:
             route.turn += digit
         last = index
-        value = fn(model, data, index)
+        value = (inside if route.turn >= 0 else outside)(model, data, index)
         return value if type(value) is float else as_number(value, kind, fn)
 
     return call
@@ -242,9 +248,13 @@ def _act_closure(kind: CallbackKind, route: Route, fn: Closure, digit: int) -> C
 
 def _filter_closure(kind: CallbackKind, route: Route, fn: Closure) -> Closure:
     model, data, parked = route.model, route.data, route.parked
+    inside, outside = both_forms(fn)
 
     def call(geom1: int, geom2: int) -> int:
-        return 0 if parked else as_drop(fn(model, data, geom1, geom2), kind, fn)
+        if parked:
+            return 0
+        ask = inside if route.turn >= 0 else outside
+        return as_drop(ask(model, data, geom1, geom2), kind, fn)
 
     return call
 

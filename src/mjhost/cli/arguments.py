@@ -1,20 +1,24 @@
 """The arguments that several commands share, and what they mean.
 
+Invariants: importing this imports no engine; the flags of ``doctor`` are here too.
 Failure: a value that cannot be understood is a usage error that names it; a model that does not
 exist is an ``UnknownNameError`` that lists the near names.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mjhost import models
 from mjhost.errors import UnknownNameError, did_you_mean
-from mjhost.options import RuntimeOptionInput, descriptors
+
+if TYPE_CHECKING:
+    from mjhost.options import RuntimeOptionInput
 
 
 def complete_model(incomplete: str) -> list[str]:
@@ -24,6 +28,8 @@ def complete_model(incomplete: str) -> list[str]:
 
 def complete_option(incomplete: str) -> list[str]:
     """Option names, and after ``name=`` the values of one that has a list of them."""
+    from mjhost.options import descriptors
+
     name, assigned, _ = incomplete.partition("=")
     fields = {field.name: field for field in descriptors()}
     if not assigned:
@@ -31,6 +37,14 @@ def complete_option(incomplete: str) -> list[str]:
     choices = fields[name].choices if name in fields else ()
     pairs = (f"{name}={choice}" for choice in choices)
     return [pair for pair in pairs if pair.startswith(incomplete)]
+
+
+def complete_plugin(incomplete: str) -> list[str]:
+    """The installed plugins that begin so; for paths the shell completes by itself."""
+    from mjhost.plugins.imports import ENTRY_POINT_GROUP
+
+    points = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
+    return sorted(point.name for point in points if point.name.startswith(incomplete))
 
 
 _MODEL_HELP = (
@@ -61,6 +75,18 @@ OptionFlag = Annotated[
         show_default=False,
     ),
 ]
+PluginsFlag = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugins",
+        "-p",
+        metavar="WHAT",
+        help="Load plugins: a .yaml or .toml list, module:Class, path.py:Class, path.py, or the "
+        "name of an installed one; may be given several times.",
+        autocompletion=complete_plugin,
+        show_default=False,
+    ),
+]
 JsonFlag = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else there.")
 ]
@@ -72,8 +98,13 @@ def model_path(text: str) -> Path:
     """The file that MODEL means: one of that path, else the bundled model of that name.
 
     Raises:
+        typer.BadParameter: no word at all.
         UnknownNameError: a bare word that is neither.
     """
+    if not text.strip():
+        raise typer.BadParameter(
+            f"must be a path or the name of a bundled model, got {text!r}", param_hint="'MODEL'"
+        )
     given = Path(text)
     if given.is_file():
         return given
@@ -92,6 +123,8 @@ def option_inputs(pairs: Iterable[str] | None) -> list[RuntimeOptionInput]:
     Raises:
         typer.BadParameter: pairs without a name or without ``=``; the message lists all of them.
     """
+    from mjhost.options import RuntimeOptionInput
+
     given = list(pairs or ())
     bad = [pair for pair in given if not pair.partition("=")[0].strip() or "=" not in pair]
     if bad:

@@ -191,7 +191,7 @@ def _say(report: CheckReport) -> None:
         *(("compiler", f"warning: {text}") for text in report.compiler_warnings),
         *(("option", f"unusual: {text}") for text in report.unusual_options),
         ("trial", _trial_text(report.trial)),
-        *(("engine", f"warning: {count} {name}") for name, count in report.trial.warnings.items()),
+        *(("warnings", f"{count} {name}") for name, count in report.trial.warnings.items()),
     ]
     output.say_table(*_without_header(rows))
 

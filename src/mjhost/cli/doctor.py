@@ -1,7 +1,8 @@
 """The command ``mjhost doctor``: what mjhost finds on this machine, and what to do about it.
 
 Invariants: a finding is about what exists: parts that are not there are not mentioned. Only what
-makes mjhost unusable is a failure; known defects of a supported engine are warnings.
+makes mjhost unusable is a failure; known defects of a supported engine are warnings. Importing this
+imports no engine: one that cannot be imported is a finding.
 """
 
 from __future__ import annotations
@@ -15,14 +16,12 @@ from enum import StrEnum
 from typing import Final
 
 import msgspec
-import mujoco
 import typer
 
 from mjhost import __version__, models
 from mjhost.cli import output
 from mjhost.cli.arguments import DebugFlag, JsonFlag
 from mjhost.cli.exits import ExitStatus
-from mjhost.env import MujocoEnv
 
 Version = tuple[int, ...]
 
@@ -99,7 +98,17 @@ def doctor(*, json: JsonFlag = False, _debug: DebugFlag = False) -> None:
     * `mjhost doctor`
     * `mjhost doctor --json`
     """
-    findings = list(examine())
+    status = _say(list(examine()), json=json)
+    if status is not ExitStatus.OK:
+        raise typer.Exit(status)
+
+
+def say_without_engine(reason: str, *, json: bool) -> ExitStatus:
+    """What there is to find where the engine cannot be imported, for ``reason``."""
+    return _say(list(examine_without_engine(reason)), json=json)
+
+
+def _say(findings: list[Finding], *, json: bool) -> ExitStatus:
     if json:
         output.say_json(findings)
     else:
@@ -107,11 +116,23 @@ def doctor(*, json: JsonFlag = False, _debug: DebugFlag = False) -> None:
         output.say_table(("SUBJECT", "LEVEL", "FINDING"), rows)
     if any(found.level is Level.FAILURE for found in findings):
         output.note("error: mjhost cannot work here; see the failures above")
-        raise typer.Exit(ExitStatus.FAILED)
+        return ExitStatus.FAILED
+    return ExitStatus.OK
+
+
+def examine_without_engine(reason: str) -> Iterator[Finding]:
+    """The findings that need no engine, and that there is none."""
+    yield Finding("mjhost", Level.OK, __version__)
+    yield python_finding(sys.version_info[:2])
+    yield Finding("MuJoCo", Level.FAILURE, f"the engine cannot be imported: {reason}")
+    yield fast_finding(_installed)
+    yield from _machine_findings()
 
 
 def examine() -> Iterator[Finding]:
     """Every finding, in the order in which they are shown."""
+    import mujoco
+
     version = mujoco.mj_versionString()
     yield Finding("mjhost", Level.OK, __version__)
     yield python_finding(sys.version_info[:2])
@@ -174,6 +195,8 @@ def defect_findings(version: str) -> Iterator[Finding]:
 
 
 def _host_a_pendulum() -> int:
+    from mjhost.env import MujocoEnv
+
     with MujocoEnv(models.path("pendulum")) as env:
         return env.step(_TRIAL_STEPS).completed
 

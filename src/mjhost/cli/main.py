@@ -1,70 +1,23 @@
-"""The entry point: the command tree, and what an error looks like from outside.
+"""The entry point: what a process of ``mjhost`` does before there is anything to do it with.
 
-Invariants: whatever goes wrong is one line on stderr that begins with ``mjhost: error:``, and an
-exit status out of ``ExitStatus``; the traceback comes with ``--debug`` only.
+Invariants: importing this module imports the standard library only, and what it needs is imported
+where an interrupt or an engine that cannot be imported is still told in order: no traceback unless
+``--debug`` asks for it.
 Threads: the main thread; signal handlers are installed by ``run`` for its time only.
+Failure: one line on stderr that begins with ``mjhost: error:``, and an exit status out of
+``ExitStatus``.
 """
 
 from __future__ import annotations
 
-import platform
+import os
+import signal
 import sys
-import traceback
-from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
-import mujoco
-import typer
-
-from mjhost import __version__
-from mjhost.cli import output
-from mjhost.cli.arguments import DebugFlag
-from mjhost.cli.check import check
-from mjhost.cli.doctor import doctor
-from mjhost.cli.exits import HELP, ExitStatus
-from mjhost.cli.options import options
-from mjhost.cli.run import run
-from mjhost.errors import InvalidArgumentError, MjhostError, OptionsRejected
-
-# click's base class of errors; typer has a copy of its own of click, or not, by version.
-_CLICK_ERROR: Final = typer.BadParameter.__mro__[2]
-
-app = typer.Typer(
-    name="mjhost",
-    help="Host a MuJoCo simulation: run it, look at it, change its options while it runs.",
-    epilog=HELP,
-    invoke_without_command=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for _command in (run, check, options, doctor):
-    app.command(epilog=HELP)(_command)
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        output.say(
-            f"mjhost {__version__}, MuJoCo {mujoco.mj_versionString()}, "
-            f"Python {platform.python_version()}"
-        )
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    context: typer.Context,
-    *,
-    _version: Annotated[
-        bool,
-        typer.Option(
-            "--version", help="Show the versions and exit.", callback=_show_version, is_eager=True
-        ),
-    ] = False,
-    _debug: DebugFlag = False,
-) -> None:
-    if context.invoked_subcommand is None:
-        output.say(context.get_help())
+_INTERRUPTED = 130  # `ExitStatus.INTERRUPTED`, which may not be imported yet
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,42 +28,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        result = app(args=words, prog_name="mjhost", standalone_mode=False)
-        return result if isinstance(result, int) else ExitStatus.OK
-    except (KeyboardInterrupt, typer.Abort):
-        return ExitStatus.INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - the last frame of the process: nobody else can tell
-        return _report(error, debug="--debug" in words)
+        return _main(words)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+def _main(words: list[str]) -> int:
+    try:
+        with _interrupts_end_the_process():
+            from mjhost.cli.app import invoke
+    except Exception as error:  # noqa: BLE001 - whatever the engine does when it is imported
+        return _tell_of_the_engine(error, words)
+    return invoke(words)
+
+
+@contextmanager
+def _interrupts_end_the_process() -> Iterator[None]:
+    """Has Ctrl-C end the process at once while modules are imported.
+
+    An extension that is being initialised would make an ``ImportError`` out of an interrupt,
+    or lose it. There is nothing to clean up yet.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:  # ignored, or somebody else's
+        yield
+        return
+    signal.signal(signal.SIGINT, _end_the_process)
+    try:
+        yield
     finally:
-        output.flush()
+        signal.signal(signal.SIGINT, before)
 
 
-def _report(error: Exception, *, debug: bool) -> ExitStatus:
-    if debug:
+def _end_the_process(_number: int, _frame: FrameType | None) -> None:
+    os._exit(_INTERRUPTED)
+
+
+def _tell_of_the_engine(error: Exception, words: list[str]) -> int:
+    """What there is to say without an engine; ``doctor`` has a table of findings even so."""
+    if "--debug" in words:
+        import traceback
+
         traceback.print_exception(error)
-    output.note(f"error: {_message(error)}")
-    return _status(error)
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    try:
+        if words[:1] == ["doctor"]:
+            from mjhost.cli.doctor import say_without_engine
 
-
-def _message(error: Exception) -> str:
-    if isinstance(error, _CLICK_ERROR):
-        return _usage_message(error)
-    if isinstance(error, OptionsRejected):
-        return f"options rejected, nothing changed: {error}"
-    if isinstance(error, (MjhostError, OSError)):
-        return str(error)
-    return f"{type(error).__name__}: {error} (--debug shows where)"
-
-
-def _usage_message(error: Any) -> str:
-    text: str = error.format_message()
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else "mjhost"
-    return f"{text[:1].lower()}{text[1:].rstrip('.')} (see {command} --help)"
-
-
-def _status(error: Exception) -> ExitStatus:
-    # What options a model takes depends on the model: being refused is an answer, not a misuse.
-    wrong_words = isinstance(error, InvalidArgumentError) and not isinstance(error, OptionsRejected)
-    usage = wrong_words or isinstance(error, _CLICK_ERROR)
-    return ExitStatus.USAGE if usage else ExitStatus.FAILED
+            return say_without_engine(reason, json="--json" in words)
+    except ImportError:
+        pass  # it is more than the engine that is missing: the line says what
+    print(f"mjhost: error: the engine cannot be imported: {reason}", file=sys.stderr)
+    return 1

@@ -21,6 +21,7 @@ from mjhost.cli.arguments import (
     option_inputs,
 )
 from mjhost.cli.exits import ExitStatus
+from mjhost.cli.problems import options_hint
 from mjhost.env import MujocoEnv
 from mjhost.options import (
     OptionDescriptor,
@@ -188,7 +189,7 @@ def _say_report(report: PatchReport) -> None:
     for name, change in report.changed.items():
         output.say(f"  {name}: {shown(change['old'])} -> {shown(change['new'])}")
     for error in report.errors:
-        output.say(f"  {error}")
+        output.say(f"  {error}{options_hint([error])}")
     for warning in report.warnings:
         output.say(f"  warning: {warning}")
 

@@ -20,6 +20,8 @@ from typing import Any, Final, TextIO
 
 import msgspec
 
+from mjhost.errors import MjhostError
+
 _GAP: Final = "  "
 _NARROWEST: Final = 24  # columns that the last column of a table keeps, however narrow the terminal
 
@@ -74,6 +76,13 @@ def one_line(text: object) -> str:
     """``text`` with its lines joined: engine errors come in several."""
     lines = (" ".join(line.split()) for line in str(text).splitlines())
     return "; ".join(line for line in lines if line)
+
+
+def told(error: BaseException) -> str:
+    """The text of ``error`` and, if a plugin raised it, of which plugin in which hook."""
+    where = [note for note in getattr(error, "__notes__", ()) if note.startswith("raised in ")]
+    text = str(error) if isinstance(error, MjhostError) else f"{type(error).__name__}: {error}"
+    return f"{text} ({where[0]})" if where else text
 
 
 def is_terminal(stream: TextIO | None) -> bool:

@@ -15,14 +15,16 @@ from mjhost.cli.arguments import (
     JsonFlag,
     ModelArgument,
     OptionFlag,
+    PluginsFlag,
     model_path,
     option_inputs,
 )
 from mjhost.cli.exits import ExitStatus
+from mjhost.cli.hosting import hosted, say_failures
 from mjhost.cli.session import Plan, Session
 from mjhost.cli.status import End, RunRecord, summary_text
 from mjhost.cli.terminal import Keyboard, StatusLine
-from mjhost.env import MujocoEnv
+from mjhost.cli.watching import Watch
 
 _NO_KEYS: Final = "needs keys, and without a terminal there are none: nobody could resume"
 
@@ -40,51 +42,80 @@ def _positive(value: float | None) -> float | None:
     return value
 
 
+PausedFlag = Annotated[bool, typer.Option("--paused", help="Begin paused; needs keys.")]
+RealtimeFlag = Annotated[
+    float,
+    typer.Option(metavar="FACTOR", help="Simulated per wall second; 0 is as fast as it goes."),
+]
+StepsFlag = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="End at step N exactly, counted from the last load, reload or reset.",
+    ),
+]
+SecondsFlag = Annotated[
+    float | None,
+    typer.Option(
+        metavar="T",
+        help="End at T seconds of simulation time, counted from the last load, reload or reset.",
+        callback=_positive,
+    ),
+]
+OnFaultFlag = Annotated[
+    OnFault | None,
+    typer.Option(
+        help="Whether a fault leaves the run paused or ends it with status 3. "
+        "By default pause if there are keys, else exit.",
+        show_default=False,
+    ),
+]
+WatchFlag = Annotated[
+    bool,
+    typer.Option(
+        "--watch",
+        help="Reload when a file changes: the model with all it is made of, or its plugins.",
+    ),
+]
+HeadlessFlag = Annotated[
+    bool, typer.Option("--headless", help="No live line and no keys, even on a terminal.")
+]
+
+
 def run(
     model: ModelArgument,
     *,
-    paused: Annotated[bool, typer.Option("--paused", help="Begin paused; needs keys.")] = False,
-    realtime: Annotated[
-        float,
-        typer.Option(metavar="FACTOR", help="Simulated per wall second; 0 is as fast as it goes."),
-    ] = 1.0,
-    steps: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="End at step N exactly, counted from the start."),
-    ] = None,
-    seconds: Annotated[
-        float | None,
-        typer.Option(metavar="T", help="End at T seconds of simulation time.", callback=_positive),
-    ] = None,
+    paused: PausedFlag = False,
+    realtime: RealtimeFlag = 1.0,
+    steps: StepsFlag = None,
+    seconds: SecondsFlag = None,
     option: OptionFlag = None,
-    on_fault: Annotated[
-        OnFault | None,
-        typer.Option(
-            help="Whether a fault leaves the run paused or ends it with status 3. "
-            "By default pause if there are keys, else exit.",
-            show_default=False,
-        ),
-    ] = None,
-    headless: Annotated[
-        bool, typer.Option("--headless", help="No live line and no keys, even on a terminal.")
-    ] = False,
+    plugins: PluginsFlag = None,
+    on_fault: OnFaultFlag = None,
+    watch: WatchFlag = False,
+    headless: HeadlessFlag = False,
     json: JsonFlag = False,
     _debug: DebugFlag = False,
 ) -> None:
     """Host a model: step it in real time until a limit, a fault, q, Ctrl-C or SIGTERM.
 
-    On a terminal there is a live line (simulation time, real-time factor with what the wall time
-    went into, step rate, faults) and there are keys: space pause or resume, . step, r reset,
+    On a terminal there is a live line (simulation time, real-time factor, faults, step rate, what
+    the wall time went into) and there are keys: space pause or resume, . step, r reset,
     l reload, c clear fault, q quit. The summary, or with --json the record, goes to stdout.
 
     * `mjhost run demo`
     * `mjhost run robot.xml --paused`
+    * `mjhost run robot.xml --plugins controller.py --plugins wind.yaml --watch`
     * `mjhost run robot.xml --seconds 10 --realtime 0 --option solver=CG --json`
     """
     inputs = option_inputs(option)
     keyboard = None if headless else Keyboard.of_stdin()
     _refuse_to_hang(paused=paused, on_fault=on_fault, keys=keyboard is not None)
-    with MujocoEnv(model_path(model), realtime=realtime) as env:
+    path = model_path(model)
+    files = Watch(path) if watch else None
+    with hosted(path, plugins or (), realtime=realtime) as (env, loaded):
+        say_failures(loaded)
         applied = env.apply_runtime_options(inputs)
         plan = Plan(
             paused=paused,
@@ -92,10 +123,12 @@ def run(
             seconds=seconds,
             exit_on_fault=(on_fault or _default_on_fault(keyboard)) is OnFault.EXIT,
             options=applied.patch.as_dict() if applied.patch is not None else {},
+            failures=loaded.failures,
         )
         for warning in applied.warnings:
             output.note(f"warning: {warning}")
-        record = Session(env, plan, StatusLine(sys.stderr, live=not headless), keyboard).run()
+        line = StatusLine(sys.stderr, live=not headless)
+        record = Session(env, plan, line, keyboard, files).run()
     _finish(record, json=json)
 
 

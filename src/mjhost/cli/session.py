@@ -1,8 +1,9 @@
 """A hosted simulation seen from the command line, from its start to its summary.
 
 Owns: the loop of the main thread, the meaning of the keys, the signal handlers for its time.
-Invariants: the loop waits in one place, for at most a tenth of a second; it never steps. Whatever a
-key asks for that is not possible is told in one line and changes nothing.
+Invariants: the loop waits in one place, for at most a tenth of a second, and no longer than until
+the run has ended; it never steps. Whatever a key asks for that is not possible is told in one line,
+in terms of keys, and changes nothing.
 Threads: the main thread. A reload runs in a thread of its own, so that the other keys go on
 working; there is one at a time.
 Failure: a fault either ends the session or leaves it paused, as asked for.
@@ -14,7 +15,6 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType
 from typing import Any, Final
@@ -22,8 +22,13 @@ from typing import Any, Final
 import msgspec
 
 from mjhost import __version__
+from mjhost.cli import output
+from mjhost.cli.logs import LogNotes
+from mjhost.cli.reloads import Reloads
 from mjhost.cli.status import (
     End,
+    FailureCount,
+    PluginRecord,
     RunRecord,
     colour_of,
     factor_of,
@@ -32,14 +37,26 @@ from mjhost.cli.status import (
     status_text,
 )
 from mjhost.cli.terminal import Keyboard, StatusLine
+from mjhost.cli.watching import Watch
 from mjhost.env import MujocoEnv
-from mjhost.env.events import EngineWarning, Event, FaultRaised, StepLimitReached, Subscription
+from mjhost.env.events import (
+    EngineWarning,
+    Event,
+    FaultRaised,
+    PluginFailed,
+    StepLimitReached,
+    Subscription,
+)
 from mjhost.env.pacing import MeasuredRealtime
-from mjhost.env.records import EnvInfo, Fault, ReloadReport
-from mjhost.errors import DivergenceError, LoadingWindowError
+from mjhost.env.records import EnvInfo, Fault
+from mjhost.errors import DivergenceError, FaultError, LoadingWindowError, NotPausedError
+from mjhost.plugins import STEP_PHASES, PluginLoadFailure
 
 _TURN_S: Final = 0.1
+_KEY_S: Final = 0.02  # wall; keys have no way to end a wait for events, so they are asked for
 _RATE_TURNS: Final = 10  # the step rate is over so many turns, about a second
+_FAULT_LIMIT_S: Final = 1.0  # wall, from a failed hook to its fault
+_FAULTY: Final = frozenset([*STEP_PHASES, "pause"])  # hooks that the physics thread calls
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 KEYS: Final = "space pause or resume, . step, r reset, l reload, c clear fault, q quit"
@@ -55,6 +72,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         seconds: simulation time at which it ends, s sim.
         exit_on_fault: whether a fault ends it.
         options: options that were set, for the record.
+        failures: plugins that did not load, for the record.
     """
 
     paused: bool = False
@@ -62,22 +80,33 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
     exit_on_fault: bool = True
     options: Mapping[str, Any] = {}
+    failures: tuple[PluginLoadFailure, ...] = ()
 
 
 class Session:
     """One run of one env."""
 
     def __init__(
-        self, env: MujocoEnv, plan: Plan, line: StatusLine, keyboard: Keyboard | None
+        self,
+        env: MujocoEnv,
+        plan: Plan,
+        line: StatusLine,
+        keyboard: Keyboard | None,
+        watch: Watch | None = None,
     ) -> None:
         self._env = env
         self._plan = plan
         self._line = line
         self._keyboard = keyboard
+        self._watch = watch
+        self._logs = LogNotes()
+        self._plugins = PluginBook(plan.failures)
         self._end: End | None = None
         self._interrupts = 0
         self._faults = 0
+        self._fault_due = False
         self._last_fault: Fault | None = None
+        self._fault_before: Fault | None = None  # when the newest reload began
         self._warnings: dict[str, int] = {}
         self._measured: MeasuredRealtime | None = None
         self._rate = StepRate()
@@ -87,7 +116,7 @@ class Session:
             ".": self._step,
             "r": env.reset,
             "l": self._reloads.begin,
-            "c": env.clear_fault,
+            "c": self._clear,
             "q": self._quit,
         }
 
@@ -98,16 +127,21 @@ class Session:
             stack.enter_context(self._stopped_by_signals())
             stack.callback(self._reloads.abandon)
             stack.callback(self._line.clear)
+            stack.enter_context(self._logs)
             if self._keyboard is not None:
                 stack.enter_context(self._keyboard)
             started = time.perf_counter()
             self._start()
             while self._end is None:
                 self._turn(events)
-            return self._record(self._end, time.perf_counter() - started)
+            wall_s = time.perf_counter() - started
+            self._pause(events)
+            return self._record(self._end, wall_s)
 
     def _start(self) -> None:
         plan, env = self._plan, self._env
+        if self._watch is not None:
+            self._watch.follow(env.plugin_files)
         how = "Ctrl-C ends it" if self._keyboard is None else f"keys: {KEYS}"
         self._line.note(greeting_text(env.info, env.runtime_options.timestep, how))
         if plan.steps is not None or plan.seconds is not None:
@@ -120,20 +154,39 @@ class Session:
     def _turn(self, events: Subscription) -> None:
         keys = self._wait(events)
         self._take_all(events)
+        self._answer_strange(keys)
         for key in keys:
-            if self._end is None:
+            if self._end is None and key in self._actions:
                 self._press(key)
                 self._take_all(events)  # a step by key may reach the limit
-        self._reloads.tell(self._line.note)
+                self._fault_due = False  # what a key's own call raised was told and is no fault
+        self._tell_logs()
         if self._end is None:
+            self._reload()
             self._look()
 
+    def _reload(self) -> None:
+        """Tells of a reload that is done, and begins one for files that changed."""
+        told = self._reloads.tell(self._line.note)
+        if self._watch is None:
+            return
+        if told:
+            self._watch.follow(self._env.plugin_files)
+            if self._fault_before is not None and self._env.fault is self._fault_before:
+                self._line.note("the fault is still set: c clears it, space goes on")
+        if not self._reloads.busy:
+            self._fault_before = self._env.fault
+            self._reloads.begin_for(self._watch.changes())
+
     def _wait(self, events: Subscription) -> str:
-        """Waits until something happened, or for a turn; returns the keys that were pressed."""
-        if self._keyboard is not None:
-            return self._keyboard.read(_TURN_S)
-        with suppress(TimeoutError):
-            self._take(events.get(_TURN_S))
+        """Waits for keys, the end of the run, or a turn; returns the keys that were pressed."""
+        deadline = time.monotonic() + _TURN_S
+        while self._end is None and (left := deadline - time.monotonic()) > 0:
+            keys = self._keyboard.read(0.0) if self._keyboard is not None else ""
+            if keys:
+                return keys
+            with suppress(TimeoutError):
+                self._take(events.get(min(left, _KEY_S)))
         return ""
 
     def _take_all(self, events: Subscription) -> None:
@@ -148,6 +201,9 @@ class Session:
                 self._warn(kind, count, event.message)
             case FaultRaised(fault=fault):
                 self._fail(fault)
+            case PluginFailed():
+                self._plugins.add(event.plugin, event.hook, event.message)
+                self._fault_due |= event.hook in _FAULTY
 
     def _warn(self, kind: str, count: int, message: str) -> None:
         if kind not in self._warnings:
@@ -156,6 +212,7 @@ class Session:
 
     def _fail(self, fault: Fault) -> None:
         self._faults += 1
+        self._fault_due = False
         self._last_fault = fault
         self._line.note(f"error: {fault.message}")
         if self._plan.exit_on_fault:
@@ -163,22 +220,36 @@ class Session:
 
     # -- keys --------------------------------------------------------------------------------
 
+    def _answer_strange(self, keys: str) -> None:
+        """One answer to keys that mean nothing, however many were pasted."""
+        strange = [key for key in keys if key not in self._actions]
+        if strange and self._end is None:
+            self._line.note(f"{strange[0]!r} is no key; keys: {KEYS}")
+
     def _press(self, key: str) -> None:
-        action = self._actions.get(key)
-        if action is None:
-            return
         try:
-            action()
+            self._actions[key]()
         except DivergenceError:
             return  # its event tells
+        except NotPausedError:
+            self._line.note("error: a step needs a paused simulation: space pauses it")
+        except FaultError:
+            self._line.note("error: a fault is set: c clears it, r resets, l reloads")
+        except LoadingWindowError:
+            self._line.note("error: a reload is in progress: wait until it is done")
         except Exception as error:  # noqa: BLE001 - of whatever the step ran; a key ends nothing
-            self._line.note(f"error: {error}")
+            self._line.note(f"error: {output.told(error)}")
 
     def _toggle(self) -> None:
         if self._env.info.paused:
             self._env.resume()
         else:
             self._env.pause()
+
+    def _clear(self) -> None:
+        if self._env.fault is None:
+            self._line.note("there is no fault to clear")
+        self._env.clear_fault()
 
     def _step(self) -> None:
         self._env.step(1)
@@ -221,10 +292,33 @@ class Session:
         text = status_text(info, measured, rate, self._faults)
         self._line.show(text, len(state), colour_of(state))
 
+    def _tell_logs(self) -> None:
+        for line in self._logs.drain():
+            self._line.note(line)
+
+    def _pause(self, events: Subscription) -> None:
+        """The end of stepping, with what plugins have to say about it."""
+        try:
+            self._env.pause()
+        except Exception as error:  # noqa: BLE001 - of a plugin's on_pause; the run is over anyway
+            self._line.note(f"error: {output.told(error)}")
+            self._take_all(events)
+        else:
+            self._take_all(events)
+            self._await_fault(events)
+        self._tell_logs()
+        self._reloads.tell(self._line.note)
+
+    def _await_fault(self, events: Subscription) -> None:
+        """What a hook raised in the physics thread becomes a fault a moment later."""
+        deadline = time.monotonic() + _FAULT_LIMIT_S
+        while self._fault_due and (left := deadline - time.monotonic()) > 0:
+            with suppress(TimeoutError):
+                self._take(events.get(left))
+
     def _record(self, end: End, wall_s: float) -> RunRecord:
         # A run that was too short for a look has its figures still in the env.
         measured = self._measured or self._env.measured_realtime
-        self._env.pause()
         info = self._env.info
         return RunRecord(
             model=info.source or "",
@@ -241,6 +335,7 @@ class Session:
             fault=self._last_fault,
             warnings=self._warnings,
             options=dict(self._plan.options),
+            plugins=self._plugins.records(self._env),
         )
 
 
@@ -249,41 +344,31 @@ def _end_with(info: EnvInfo, end: End) -> End:
     return end if info.fault is None else End.FAULT
 
 
-class Reloads:
-    """Reloads of the model's source, one at a time, in a thread of their own."""
+class PluginBook:
+    """What failed in which plugin during a run, reloads of plugins included."""
 
-    def __init__(self, env: MujocoEnv) -> None:
-        self._env = env
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mjhost-reload")
-        self._future: Future[ReloadReport] | None = None
+    def __init__(self, failures: tuple[PluginLoadFailure, ...]) -> None:
+        self._found: dict[tuple[str, str], FailureCount] = {}
+        for failure in failures:
+            self.add(failure.name, failure.phase, failure.error)
 
-    def begin(self) -> None:
-        """Starts a reload.
+    def add(self, name: str, phase: str, error: str) -> None:
+        """Enters one failure; of those alike the newest text is kept."""
+        before = self._found.get((name, phase))
+        count = 1 + (before.count if before is not None else 0)
+        self._found[name, phase] = FailureCount(phase=phase, error=error, count=count)
 
-        Raises:
-            LoadingWindowError: one is going on.
-        """
-        if self._future is not None:
-            raise LoadingWindowError("a reload is in progress; wait until it is done")
-        self._future = self._pool.submit(self._env.reload)
-
-    def tell(self, note: Callable[[str], None]) -> None:
-        """Tells the outcome of a reload that is done."""
-        future = self._future
-        if future is None or not future.done():
-            return
-        self._future = None
-        try:
-            report = future.result(timeout=0)
-        except Exception as error:  # noqa: BLE001 - told; the old model goes on
-            note(f"error: reload failed, the old model goes on: {error}")
-        else:
-            stood_still = f"{report.pause_s * 1e3:.2f} ms"
-            note(f"reloaded {report.source}, stepping stood still for {stood_still}")
-
-    def abandon(self) -> None:
-        """Waits for nothing: closing the env ends a reload that is going on."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+    def records(self, env: MujocoEnv) -> tuple[PluginRecord, ...]:
+        """A record per plugin that there is now."""
+        return tuple(
+            PluginRecord(
+                name=plugin.name,
+                type=plugin.type,
+                state=plugin.state,
+                failures=tuple(f for (name, _), f in self._found.items() if name == plugin.name),
+            )
+            for plugin in env.plugin_statistics
+        )
 
 
 class StepRate:

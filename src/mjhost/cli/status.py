@@ -48,6 +48,35 @@ class Factor(msgspec.Struct, frozen=True, kw_only=True):
     wait: float
 
 
+class FailureCount(msgspec.Struct, frozen=True, kw_only=True):
+    """Failures of one plugin in one phase.
+
+    Attributes:
+        phase: ``load``, ``activate``, the hook, ….
+        error: the newest of them.
+        count: how many.
+    """
+
+    phase: str
+    error: str
+    count: int
+
+
+class PluginRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One plugin of a run.
+
+    Attributes:
+        name, type: as configured.
+        state: ``ready`` or ``failed``, at the end.
+        failures: what failed during the run.
+    """
+
+    name: str
+    type: str
+    state: str
+    failures: tuple[FailureCount, ...]
+
+
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What a run did; the record of ``mjhost run --json``.
 
@@ -66,6 +95,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         fault: the last of them, whether or not it was cleared.
         warnings: engine warnings by name, with their number.
         options: the options set by ``--option``, as they were applied.
+        plugins: the plugins, failed ones too, in their order.
     """
 
     model: str
@@ -82,6 +112,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     fault: Fault | None
     warnings: dict[str, int]
     options: dict[str, Any]
+    plugins: tuple[PluginRecord, ...] = ()
 
 
 def greeting_text(info: EnvInfo, timestep: float, how: str) -> str:
@@ -121,13 +152,15 @@ def status_text(info: EnvInfo, measured: MeasuredRealtime, steps_per_s: float, f
     """The status line: begins with ``state_of(info)``."""
     factor = f"{_factor(measured.factor)} of {target_text(info.realtime_target)}"
     rate = "-" if math.isnan(steps_per_s) else f"{steps_per_s:,.0f}"
+    # What matters most comes first: a narrow terminal cuts the line at its end.
     parts = (
         f"{state_of(info):<7} {info.sim_time:.2f} s",
-        f"factor {factor}{_split(measured)}",
-        f"{rate} steps/s",
+        f"factor {factor}",
         f"faults {faults}",
+        f"{rate} steps/s",
+        _split(measured),
     )
-    return " | ".join(parts)
+    return " | ".join(filter(None, parts))
 
 
 def summary_text(record: RunRecord) -> str:
@@ -154,8 +187,7 @@ def _factor(value: float | None) -> str:
 
 def _split(measured: MeasuredRealtime) -> str:
     shares = ((part, getattr(measured, part)) for part in _PARTS)
-    shown = [f"{part} {share:.0%}" for part, share in shares if share >= 0.005]
-    return f" ({', '.join(shown)})" if shown else ""
+    return ", ".join(f"{part} {share:.0%}" for part, share in shares if share >= 0.005)
 
 
 def _warnings(warnings: dict[str, int]) -> str:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import mujoco
 
+from mjhost.callbacks import call_context
 from mjhost.env.access_control import AccessControl
 from mjhost.env.events import EventHub
 from mjhost.env.pacing import Pacer, RealtimeMeter, Waker
@@ -28,7 +29,7 @@ from mjhost.env.schedule import Schedule
 from mjhost.env.session import SessionClock
 from mjhost.errors import FaultError, LockOrderError, QueueFullError, ReentrancyError
 from mjhost.generation import FrameGeneration, ModelGeneration, OptionsEpoch, PluginGeneration
-from mjhost.locking import LockLevel, PhysicsLock, refuse_below
+from mjhost.locking import LockLevel, PhysicsLock, held_lower_scopes, refuse_below
 from mjhost.plugins import active_hook
 
 if TYPE_CHECKING:
@@ -104,19 +105,22 @@ class EnvCore:
 
     def admit(self, operation: Operation) -> None:
         """Raises unless ``operation`` is possible now, from this thread."""
-        if not operation.allowed_inside_step and self.is_inside_step():
-            self._refuse_inside(operation)
+        if not operation.allowed_inside_step:
+            if self.is_inside_step():
+                self._refuse_inside(operation, "a step")
+            if held_lower_scopes and self._is_inside_forward():
+                self._refuse_inside(operation, "a forward on the env's data")
         self.admit_locked(operation)
 
     def admit_locked(self, operation: Operation) -> None:
         """Asks the phase once more, for a caller that was admitted and now holds the lock."""
         self.machine.admit(operation, self.hosted is not None)
 
-    def _refuse_inside(self, operation: Operation) -> None:
+    def _refuse_inside(self, operation: Operation, where: str) -> None:
         caller = self.calling or active_hook() or "a callback"
         raise ReentrancyError(
-            f"{operation} was called from inside a step, by {caller}; operations that step, write "
-            "or wait are not possible there: use env.call_soon(fn) or env.request_pause()"
+            f"{operation.label} was called from inside {where}, by {caller}; operations that step, "
+            "write or wait are not possible there: use env.call_soon(fn) or env.request_pause()"
         )
 
     def refuse_holding(self, operation: Operation) -> None:
@@ -126,7 +130,7 @@ class EnvCore:
         """
         if self.lock.held_by_me():
             raise LockOrderError(
-                f"{operation} waits for a step boundary, which this thread holds: leave the "
+                f"{operation.label} waits for a step boundary, which this thread holds: leave the "
                 "access() scope first"
             )
         refuse_below(LockLevel.PHYSICS, threading.get_ident(), operation, self.lock.name)
@@ -135,8 +139,8 @@ class EnvCore:
         """Raises ``FaultError`` while a fault is set."""
         if self.fault is not None:
             raise FaultError(
-                f"{operation} is not possible while a fault is set; call clear_fault(), reset() or "
-                f"reload() first. The fault: {self.fault.message}"
+                f"{operation.label} is not possible while a fault is set; call clear_fault(), "
+                f"reset() or reload() first. The fault: {self.fault.message}"
             )
 
     # -- user code inside a step -------------------------------------------------------------
@@ -153,6 +157,10 @@ class EnvCore:
     def is_inside_step(self) -> bool:
         """Whether this thread is in user code called from a step."""
         return self.lock.owner == threading.get_ident() and not self.scope_open
+
+    def _is_inside_forward(self) -> bool:
+        """Whether this thread is in a hook that fires in an engine call of the user's own."""
+        return self.plugging.host.lock.held_by_me() and call_context().hook is not None
 
     # -- fork --------------------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ Not a goal: how options are validated, how a model is compiled, how a client is 
 
 from __future__ import annotations
 
-import math
 import os
+import threading
 import weakref
 from types import TracebackType
 from typing import Literal, Self
@@ -35,7 +35,7 @@ from mjhost.env.records import (
 )
 from mjhost.env.stepping import Stepper
 from mjhost.env.transaction import OptionsTransaction
-from mjhost.errors import InvalidArgumentError
+from mjhost.errors import InvalidArgumentError, LockOrderError, ReentrancyError
 from mjhost.options import OptionsResult, PatchInputs, RuntimeOptionsSnapshot
 from mjhost.plugins import PluginFactory, PluginSource
 
@@ -219,7 +219,11 @@ class MujocoEnv(SteppingFace, PluginFace, AnalysisFace):
 
 
 def _close_dropped(lifecycle: Lifecycle) -> None:
-    lifecycle.close()
+    """Closes an env that was collected; the collector may run anywhere, inside a hook too."""
+    try:
+        lifecycle.close()
+    except (LockOrderError, ReentrancyError):
+        threading.Thread(target=lifecycle.close, name="mjhost-close", daemon=False).start()
     engine_log.release()
 
 
@@ -231,7 +235,7 @@ def _checked_divergence(divergence: str) -> bool:
 
 def _checked_slice(time_slice_s: float) -> float:
     number = isinstance(time_slice_s, (int, float)) and not isinstance(time_slice_s, bool)
-    if not number or not math.isfinite(time_slice_s) or not 1e-4 <= time_slice_s <= 1.0:
+    if not number or not 1e-4 <= time_slice_s <= 1.0:
         raise InvalidArgumentError(
             f"time_slice_s must lie between 0.0001 and 1 s, got {time_slice_s!r}"
         )

@@ -28,6 +28,9 @@ from mjhost.errors import EnvClosedError, InvalidArgumentError
 WAIT_BOUND_S = 0.2
 """The longest single wait inside ``get``; it waits again after it."""
 
+MAX_TIMEOUT_S = 1e9
+"""A longer wait is the same."""
+
 MAX_SUBSCRIPTION = 1 << 20
 """Most events a subscription may hold."""
 
@@ -207,6 +210,14 @@ class Stamp(NamedTuple):
     model_generation: int
 
 
+def checked_timeout(timeout: float) -> float:
+    """``timeout`` if it is a number of seconds that one can wait; 0 for a negative one."""
+    number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+    if not number or timeout != timeout:  # noqa: PLR0124 - NaN
+        raise InvalidArgumentError(f"timeout must be a number of seconds or None, got {timeout!r}")
+    return float(min(max(timeout, 0), MAX_TIMEOUT_S))
+
+
 class Subscription:
     """The events since it was made, in order; the inverse of ``subscribe`` is ``close``.
 
@@ -234,7 +245,7 @@ class Subscription:
             TimeoutError: nothing happened in that time.
             EnvClosedError: the env or this subscription is closed and nothing is left.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = None if timeout is None else time.monotonic() + checked_timeout(timeout)
         with self._changed:
             while not self._events:
                 if self._ended:

@@ -7,6 +7,7 @@ Threads: every method may be called from any thread, unless it says otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import mujoco
 
@@ -56,6 +57,18 @@ class PluginFace(ReadingFace):
         """What plugins raised since the newest load began, bounded, by phase."""
         self._core.admit(Operation.INFO)
         return self._plugging.host.diagnostics()
+
+    @property
+    def plugin_load_report(self) -> PluginLoadReport | None:
+        """What became of the plugins at the newest load or reload; ``None`` before the first."""
+        self._core.admit(Operation.INFO)
+        return self._plugging.host.load_report
+
+    @property
+    def plugin_files(self) -> tuple[Path, ...]:
+        """The plugin lists and plugin sources whose change ``reload_plugins`` would pick up."""
+        self._core.admit(Operation.INFO)
+        return self._plugging.files
 
     def reload_plugins(self, config: PluginSource | None = None) -> PluginLoadReport:
         """Replaces the plugins at a step boundary; model, data, time and options stay.

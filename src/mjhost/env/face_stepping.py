@@ -83,14 +83,17 @@ class SteppingFace(ReadingFace):
         """
         core = self._core
         core.admit(Operation.RESUME)
-        with core.lock.holding(Operation.RESUME):
-            core.admit_locked(Operation.RESUME)
-            core.refuse_fault(Operation.RESUME)
-            self._manual.cancel(StepReason.CANCELLED_BY_RESUME)
-            if not core.running:
-                self._stepper.start_running(self._hosted("resume"))
-        self._thread.ensure_started()
-        core.waker.wake()
+        try:
+            with core.lock.holding(Operation.RESUME):
+                core.admit_locked(Operation.RESUME)
+                core.refuse_fault(Operation.RESUME)
+                self._manual.cancel(StepReason.CANCELLED_BY_RESUME)
+                if not core.running:
+                    self._stepper.start_running(self._hosted("resume"))
+        finally:  # a plugin that raised in on_resume does not hold up the simulation
+            if core.running:
+                self._thread.ensure_started()
+                core.waker.wake()
 
     def pause(self) -> None:
         """Stops the physics thread; no step is in flight once this has returned."""

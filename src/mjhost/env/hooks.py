@@ -10,31 +10,26 @@ Failure: the exception of the hook or of the engine, with a note that names the 
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import mujoco
 
-from mjhost.callbacks import IDLE, Route, interrupts_surface, router
-from mjhost.env.engine_log import adopted
-from mjhost.env.records import StepResult
+from mjhost.callbacks import IDLE, Entry, Route, interrupts_surface
 from mjhost.env.rollback import MemoryBlock
 from mjhost.errors import ForeignCallbackError
-from mjhost.locking import OrderedLock, held_lower_scopes
+from mjhost.locking import OrderedLock
 
 if TYPE_CHECKING:
-    from mjhost.env.core import EnvCore
     from mjhost.env.hosted import HostedModel
     from mjhost.env.stepping import Stepper
 
 ModelCall: TypeAlias = Callable[[mujoco.MjModel, mujoco.MjData], object]
 
-_ONE_STEP = StepResult(1)
+_TOLD_BY_TURN = (frozenset({"control"}), frozenset({"passive"}))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +41,7 @@ class StepHooks:
         route: the pair's callbacks, and what they raised.
         pre, last, post: the once-per-step dispatchers, ``None`` where nobody listens.
         due_pre: ``pre_step`` calls at a rate that belong to the step that comes next.
+        taken_pre: those that the newest step took, for the case that it is undone.
     """
 
     host_lock: OrderedLock
@@ -54,6 +50,7 @@ class StepHooks:
     last: ModelCall | None = None
     post: ModelCall | None = None
     due_pre: list[ModelCall] = field(default_factory=list)
+    taken_pre: list[ModelCall] = field(default_factory=list, init=False)
 
     @property
     def every_step(self) -> bool:
@@ -68,7 +65,7 @@ class StepHooks:
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Everything that has to be in place while hooked steps are taken one after the other."""
-        with self.host_lock, self.route.stepping():
+        with self.host_lock, self.route.stepping(Entry.STEP):
             if threading.current_thread() is not threading.main_thread():
                 yield
                 return
@@ -94,14 +91,10 @@ def hooked_step_of(  # noqa: C901 - one closure on purpose, see below
     warned, no_warning = hosted.warnings.view, hosted.warnings.zero
     warnings_now = warned.tobytes
     model, data, mj_step = hosted.model, hosted.data, mujoco.mj_step
-    pre, last, post, due_pre, parked = (
-        hooks.pre,
-        hooks.last,
-        hooks.post,
-        hooks.due_pre,
-        route.parked,
-    )
-    counted = not route.hooked.isdisjoint(("control", "passive"))
+    pre, last, post, parked = hooks.pre, hooks.last, hooks.post, route.parked
+    due_pre, taken_pre = hooks.due_pre, hooks.taken_pre
+    # A single hook that the engine reaches in every step tells by itself that it is still there.
+    watched, told_by_turn = bool(route.hooked), route.hooked in _TOLD_BY_TURN
 
     def step() -> None:  # noqa: C901 - every call saved counts on this path
         if kept is None:
@@ -109,18 +102,20 @@ def hooked_step_of(  # noqa: C901 - one closure on purpose, see below
         else:
             kept[:] = live
             state.saved_time = time_cell.value
-        route.turn = 0
         try:
             if due_pre:
                 for call in due_pre:
                     call(model, data)
             if pre is not None:
                 pre(model, data)
+            # Counted from here to there only: a forward that a hook makes itself is no part of it.
+            route.turn = 0
             mj_step(model, data)
+            turn, route.turn = route.turn, IDLE
             if parked:
                 raise_parked(route)
-            if counted and not route.turn:
-                raise_if_taken()
+            if watched and not (told_by_turn and turn):
+                raise_if_taken(route)
             if last is not None:
                 last(model, data)
             if post is not None:
@@ -130,21 +125,21 @@ def hooked_step_of(  # noqa: C901 - one closure on purpose, see below
             route.turn = IDLE
             stepper.roll_back_hooked(hosted, hooks, error)
             raise
-        # No call from here to the count, so that an interrupt cannot separate them.
-        route.turn = IDLE
-        route.retry = False
-        if due_pre:
-            del due_pre[:]
         if not silent:
             stepper.examine(hosted, 1)
+        # No call from here to the count, so that an interrupt cannot separate them.
+        route.retry = False
+        if due_pre or taken_pre:
+            taken_pre[:] = due_pre
+            del due_pre[:]
         hosted.steps += 1
 
     return step
 
 
-def raise_if_taken() -> None:
-    """Raises if somebody wrote over a callback pointer that the router had installed."""
-    taken = router.check()
+def raise_if_taken(route: Route) -> None:
+    """Raises if somebody wrote over a callback pointer that leads to the hooks of the pair."""
+    taken = route.taken()
     if taken is not None:
         raise ForeignCallbackError(
             f"{taken}; the hooks of this env are not reached any more: remove that callback, or "
@@ -154,66 +149,9 @@ def raise_if_taken() -> None:
 
 def raise_parked(route: Route) -> None:
     """Raises what a callback raised first, if any did; its traceback is the callback's own."""
+    kind = route.parked_kind
     error = route.take()
     if error is not None:
+        if isinstance(error, Exception) and not getattr(error, "__notes__", None):
+            error.add_note(f"raised in the {kind} callback")
         raise error
-
-
-def hooked_single_step_of(  # noqa: C901 - the inlined locks of mjhost.locking, twice
-    core: EnvCore, stepper: Stepper, hosted: HostedModel, hooks: StepHooks
-) -> Callable[[], StepResult | None]:
-    """The shortcut of ``env.step()`` for an env with hooks; see ``single_step_of``."""
-    lock, host_lock, step = core.lock, hooks.host_lock, hooks.step_of(stepper, hosted)
-    baton, queue, free, kick = lock.baton, lock.queue, lock.baton.append, lock.kick
-    host_baton, host_queue = host_lock.baton, host_lock.queue
-    host_free, host_kick = host_lock.baton.append, host_lock.kick
-    main = threading.main_thread().ident if hooks.route.hooked else None
-    trap: Any = interrupts_surface(hooks.route)
-    warned, no_warning = hosted.warnings.view, hosted.warnings.zero
-    core.grant = grant = object()
-
-    def single_step() -> StepResult | None:  # noqa: PLR0912 - see above
-        if held_lower_scopes or queue or not baton or host_queue or not host_baton:
-            return None
-        me = get_ident()
-        if me not in adopted:
-            return None
-        try:
-            del baton[0]
-            lock.owner = me
-        except IndexError:
-            return None
-        try:
-            if core.grant is not grant or core.single_step is None:
-                return None
-            try:
-                del host_baton[0]
-                host_lock.owner = me
-            except IndexError:
-                return None
-            warned[:] = no_warning
-            try:
-                if me == main:
-                    # The inlined ``with trap``.
-                    trap.before = before = sys.unraisablehook
-                    sys.unraisablehook = trap.hook
-                    try:
-                        step()
-                    finally:
-                        if sys.unraisablehook is trap.hook:
-                            sys.unraisablehook = before
-                else:
-                    step()
-                return _ONE_STEP
-            finally:
-                host_lock.owner = None
-                host_free(None)
-                if host_queue:
-                    host_kick()
-        finally:
-            lock.owner = None
-            free(None)
-            if queue:
-                kick()
-
-    return single_step

@@ -28,6 +28,7 @@ class HostedModel:
 
     Attributes:
         steps: engine steps since the last load or reset; written by the stepping thread only.
+        repeats: number of the step that was undone last, and may be taken again; 0 without one.
         edited_options: names of the option fields changed by a transaction since the load.
     """
 
@@ -40,6 +41,7 @@ class HostedModel:
         "model",
         "option_block",
         "pristine",
+        "repeats",
         "state",
         "steps",
         "warnings",
@@ -56,6 +58,7 @@ class HostedModel:
         self.warnings = WarningCounters(self.data)
         self.state = StateBlock.for_options(self.model, self.data)
         self.steps = 0
+        self.repeats = 0
         self.edited_options: set[str] = set()
 
     def again(self, generation: ModelGeneration) -> HostedModel:

@@ -144,8 +144,8 @@ class Lifecycle:
             core.machine.advance(PhaseEvent.SWAP)
             old = core.hosted
             kept = edited_patch(old) if old is not None and options == "keep" else None
-            core.plugging.detach()
             try:
+                core.plugging.detach()
                 self._swap_in(candidate)
                 applied, problem = self._apply_options(candidate, kept)
                 plugins = core.plugging.attach(candidate)

@@ -7,7 +7,7 @@ Threads: called under the physics lock only.
 
 from __future__ import annotations
 
-import math
+import sys
 from dataclasses import dataclass
 
 from mjhost.env.schedule import steps_for
@@ -50,7 +50,11 @@ def checked_limit(steps: int | None, time: float | None) -> StepLimit:
 
 
 def _checked_time(time: float) -> float:
-    if isinstance(time, bool) or not isinstance(time, (int, float)) or not math.isfinite(time):
+    if (
+        isinstance(time, bool)
+        or not isinstance(time, (int, float))
+        or not abs(time) <= sys.float_info.max
+    ):
         raise InvalidArgumentError(
             f"stop_at(time=) must be a finite number of seconds, got {time!r}"
         )

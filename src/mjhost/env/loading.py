@@ -21,6 +21,7 @@ import ctypes
 import hashlib
 import os
 import re
+import stat
 import threading
 import time
 import warnings as python_warnings
@@ -122,7 +123,10 @@ class ModelSource:
         if isinstance(model, (str, os.PathLike)):
             name = os.fspath(model)
             if isinstance(name, str) and name.strip():
-                return cls._of_name(name)
+                try:
+                    return cls._of_name(name)
+                except (OSError, RuntimeError, UnicodeError) as error:
+                    raise ModelLoadError(f"{_shown(name)} is no usable path: {error}") from error
         raise InvalidArgumentError(
             "a model is given as a path, XML text, an MjSpec or an MjModel, got "
             f"{type(model).__name__} {_shown(model)}"
@@ -130,6 +134,8 @@ class ModelSource:
 
     @classmethod
     def _of_name(cls, name: str) -> Self:
+        if "\0" in name:
+            raise ModelLoadError(f"{_shown(name)} is no usable path: it has a null character")
         if name.startswith("package://"):
             raise ModelLoadError(
                 f"{name}: package:// names are not resolved yet; give the file's path"
@@ -337,6 +343,9 @@ def _check_file(path: Path) -> None:
     if path.is_dir():
         raise ModelLoadError(f"{path} is a directory; name the model file in it: {_beside(path)}")
     try:
+        # A pipe or device would be read for ever, with every other load waiting behind it.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ModelLoadError(f"{path} is not a regular file")
         content = path.read_bytes()
     except FileNotFoundError as error:
         raise ModelLoadError(f"{path} does not exist; {_beside(path)}") from error

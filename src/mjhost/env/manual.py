@@ -29,6 +29,7 @@ from mjhost.errors import (
 if TYPE_CHECKING:
     from mjhost.env.core import EnvCore
     from mjhost.env.stepping import Stepper
+    from mjhost.locking import PhysicsLock
 
 QUEUE_LIMIT = 64
 """Most step requests that may wait; one more raises ``QueueFullError``."""
@@ -40,13 +41,14 @@ _WAIT_S = 0.2  # a lost wake-up or a cancelled predecessor is noticed after at m
 class StepRequest:
     """One request for ``wanted`` steps."""
 
-    __slots__ = ("cancelled", "completed", "epoch", "future", "thread", "turn", "wanted")
+    __slots__ = ("cancelled", "completed", "done", "epoch", "future", "thread", "turn", "wanted")
 
     def __init__(self, wanted: int, future: Future[StepResult] | None, epoch: int) -> None:
         self.wanted = wanted
         self.epoch = epoch  # of admission: the model that it was meant for
         self.thread = get_ident() if future is None else None
         self.completed = 0
+        self.done = False  # whoever finds it in the queue takes it out
         self.cancelled: StepReason | None = None
         self.future = future
         self.turn = threading.Event()
@@ -80,6 +82,9 @@ class ManualSteps:
             self._enqueue(request)  # inside: an interrupt must not leave it behind
             return self._wait_and_run(request, deadline)
         finally:
+            # A plain store first: an interrupt may keep _leave from being entered, and whoever
+            # waits behind a request that is done takes it out himself.
+            request.done = True
             self._leave(request)
 
     def submit(self, n: int) -> Future[StepResult]:
@@ -107,7 +112,8 @@ class ManualSteps:
     def pending(self) -> int:
         """Steps asked for and not yet taken."""
         with self._mutex:
-            return sum(r.left for r in self._requests if r.cancelled is None)
+            waiting = [r for r in self._requests if r.cancelled is None and not r.done]
+            return sum(request.left for request in waiting)
 
     @property
     def busy(self) -> bool:
@@ -120,7 +126,7 @@ class ManualSteps:
         core.refuse_fault(operation)
         if core.running:
             raise NotPausedError(
-                f"{operation} needs a paused simulation and it is running; call pause() first"
+                f"{operation.label} needs a paused simulation and it is running; call pause() first"
             )
 
     def _enqueue(self, request: StepRequest) -> None:
@@ -131,6 +137,7 @@ class ManualSteps:
                     "one to end or call cancel_steps()"
                 )
             self._core.pause_wanted = False
+            self._head_locked()
             self._requests.insert(self._place(request), request)
             if self._requests[0] is request:
                 request.turn.set()
@@ -154,14 +161,20 @@ class ManualSteps:
 
     def _leave(self, request: StepRequest) -> None:
         """Takes an ended request out and gives the turn to the next one."""
+        request.done = True
         with self._mutex:
-            if request in self._requests:
-                self._requests.remove(request)
-            head = self._requests[0] if self._requests else None
-            if head is not None:
-                head.turn.set()
+            head = self._head_locked()
         if self._core.soon or (head is not None and head.future is not None):
             self._core.waker.wake()
+
+    def _head_locked(self) -> StepRequest | None:
+        """The request whose turn it is, after those that are done were taken out."""
+        for request in [r for r in self._requests if r.done]:
+            self._requests.remove(request)
+        head = self._requests[0] if self._requests else None
+        if head is not None:
+            head.turn.set()
+        return head
 
     # -- running -----------------------------------------------------------------------------
 
@@ -169,12 +182,14 @@ class ManualSteps:
         while not request.turn.wait(min(_WAIT_S, max(0.0, deadline - time.perf_counter()))):
             if time.perf_counter() >= deadline:
                 return StepResult(0, StepReason.TIMEOUT)
+            with self._mutex:
+                self._head_locked()  # the one before may have been interrupted on its way out
         return self._run(request, deadline)
 
     def run_next_async(self) -> bool:
         """Runs the request at the head if it is one for the physics thread."""
         with self._mutex:
-            head = self._requests[0] if self._requests else None
+            head = self._head_locked()
         if head is None or head.future is None:
             return False
         self._run_future(head, head.future)
@@ -207,9 +222,10 @@ class ManualSteps:
 
     def _run(self, request: StepRequest, deadline: float) -> StepResult:
         """Slices until the request is done; gives up the lock between them."""
-        lock = self._core.lock
+        lock, patient = self._core.lock, request.future is None
         while True:
-            lock.acquire(asked=Operation.STEP)
+            if not self._acquire(patient=patient):
+                return StepResult(request.completed, StepReason.CANCELLED_BY_CLOSE)
             try:
                 reason = request.cancelled or self._run_slice(request, deadline)
             finally:
@@ -223,8 +239,17 @@ class ManualSteps:
             self.run_soon()
             if not request.left:
                 return StepResult(request.completed)
+            if request.future is not None and not threading.main_thread().is_alive():
+                return StepResult(request.completed, StepReason.CANCELLED_BY_CLOSE)
             if time.perf_counter() >= deadline:
                 return StepResult(request.completed, StepReason.TIMEOUT)
+
+    def _acquire(self, *, patient: bool) -> bool:
+        """Waits for the lock; the physics thread only as long as there is a main thread."""
+        lock = self._core.lock
+        if patient:
+            return lock.acquire(asked=Operation.STEP)
+        return acquire_while_alive(lock)
 
     def _run_slice(self, request: StepRequest, deadline: float) -> StepReason | None:
         core = self._core
@@ -265,6 +290,18 @@ class ManualSteps:
             fn()
 
 
+def acquire_while_alive(lock: PhysicsLock) -> bool:
+    """Waits for the lock on the physics thread; false once the main thread has ended.
+
+    Somebody may hold it for ever then: a daemon thread inside ``access()``.
+    """
+    main = threading.main_thread()
+    while not lock.acquire(_WAIT_S, asked=Operation.STEP):
+        if not main.is_alive():
+            return False
+    return True
+
+
 def checked_steps(n: int) -> int:
     """``n`` if it is a number of steps."""
     if type(n) is not int or not 1 <= n <= _MAX_STEPS:
@@ -280,4 +317,4 @@ def checked_deadline(timeout_s: float | None) -> float:
         raise InvalidArgumentError(
             f"timeout must be a number of seconds of at least 0, or None, got {timeout_s!r}"
         )
-    return time.perf_counter() + timeout_s
+    return time.perf_counter() + float(min(timeout_s, 1e9))

@@ -32,6 +32,10 @@ WAIT_BOUND_S: Final = 0.2
 UNBOUND_STEPS: Final = 1 << 31
 """How many steps are due when nothing paces them."""
 
+MIN_FACTOR: Final = 1e-9
+MAX_FACTOR: Final = 1e9
+"""Between these the arithmetic of pacing is exact; beyond, nobody can tell the difference."""
+
 _WINDOW_BUCKETS: Final = 20
 _BUCKET_S: Final = 0.05
 _ROUNDING: Final = 1e-6  # of a step
@@ -59,7 +63,14 @@ def normalise_factor(value: object) -> float | None:
         raise InvalidArgumentError(
             f"the real-time factor must be at least 0 (0, inf and None are unbound), got {value!r}"
         )
-    return None if factor in {0.0, math.inf} else factor
+    if factor in {0.0, math.inf}:
+        return None
+    if not MIN_FACTOR <= factor <= MAX_FACTOR:
+        raise InvalidArgumentError(
+            f"the real-time factor must lie between {MIN_FACTOR:g} and {MAX_FACTOR:g} (0, inf and "
+            f"None are unbound), got {value!r}"
+        )
+    return factor
 
 
 class Pacer:
@@ -184,7 +195,8 @@ class RealtimeMeter:
         for bucket in self._ring:
             bucket.restart(-1, 0.0)
         self._bucket = self._ring[0]
-        self._advanced = self._clock() if now is None else now
+        # Without ``now`` the window begins with the first round: the thread may be slow to come.
+        self._advanced: float | None = now
 
     def add(
         self,
@@ -210,6 +222,8 @@ class RealtimeMeter:
         """
         if now is None:
             now = self._clock()
+        if self._advanced is None:
+            self._advanced = now - (step_s + plugins_s + publish_s + render_s + wait_s)
         index = int(now / _BUCKET_S)
         bucket = self._bucket
         if bucket.index != index:

@@ -105,6 +105,11 @@ class Operation(StrEnum):
         return self not in _READING
 
     @property
+    def label(self) -> str:
+        """What the env calls it, for messages."""
+        return _LABELS.get(self, self.value)
+
+    @property
     def allowed_inside_step(self) -> bool:
         """Whether code that is called from a step may ask for it."""
         return self in _INSIDE_STEP
@@ -112,6 +117,17 @@ class Operation(StrEnum):
 
 _READING: Final = frozenset({Operation.INFO, Operation.READ_STATE, Operation.OPTIONS_READ})
 _INSIDE_STEP: Final = _READING | {Operation.CALL_SOON, Operation.REQUEST_PAUSE}
+
+
+_LABELS: Final = {
+    Operation.INFO: "looking at the env",
+    Operation.READ_STATE: "the state",
+    Operation.OPTIONS_READ: "runtime_options",
+    Operation.OPTIONS_WRITE: "apply_runtime_options",
+    Operation.SET_PENDING_OPTIONS: "set_pending_runtime_options",
+    Operation.SCOPED_ACCESS: "access",
+    Operation.SET_REALTIME: "realtime",
+}
 
 
 class Verdict(Enum):
@@ -187,15 +203,17 @@ class PhaseMachine:
         phase: where the env is.
         operational: whether that is ``OPERATIONAL``; an attribute because hot paths ask.
         swapping: whether the load that is going on has begun to replace the model.
+        forked: whether this is the copy in a forked child, where nothing is possible.
     """
 
-    __slots__ = ("_mutex", "_origin", "operational", "phase", "swapping")
+    __slots__ = ("_mutex", "_origin", "forked", "operational", "phase", "swapping")
 
     def __init__(self) -> None:
         self.phase = Phase.NO_MODEL
         self.operational = False
         self.swapping = False
         self._origin = Phase.NO_MODEL
+        self.forked = False
         self._mutex = threading.Lock()
 
     @property
@@ -217,6 +235,7 @@ class PhaseMachine:
             PhaseError: the event cannot happen in this phase.
         """
         if event is PhaseEvent.FORKED:
+            self.forked = True
             self._mutex = threading.Lock()  # its holder may not exist in this process
         with self._mutex:
             following = TRANSITIONS.get((self.phase, event))
@@ -248,10 +267,15 @@ class PhaseMachine:
         if phase is Phase.CLOSING or phase is Phase.CLOSED:
             if operation is Operation.CLOSE:
                 return
-            raise EnvClosedError(f"{operation} needs an open env, this one is {phase}")
+            raise EnvClosedError(
+                f"{operation.label} needs an open env, this one is {self._ending()}"
+            )
         verdict = self._verdict(ADMISSION[operation], phase, has_model=has_model)
         if verdict is not _OK:
             raise _refusal(operation, phase, verdict)
+
+    def _ending(self) -> str:
+        return "of the process that this one was forked from" if self.forked else str(self.phase)
 
     def _verdict(self, row: Admission, phase: Phase, *, has_model: bool) -> Verdict:
         if phase is Phase.OPERATIONAL:
@@ -284,13 +308,13 @@ class PhaseMachine:
 def _refusal(operation: Operation, phase: Phase, verdict: Verdict) -> Exception:
     if verdict is Verdict.LOADING:
         return LoadingWindowError(
-            f"{operation} is not possible in phase {str(phase)!r}: a model is being loaded and the "
-            "request was formed without knowing it; try again when the load is done"
+            f"{operation.label} is not possible in phase {str(phase)!r}: a model is being loaded "
+            "and the request was formed without knowing it; try again when the load is done"
         )
     if verdict is Verdict.UNLOADED:
         return NotLoadedError(
-            f"{operation} needs a model, the env is in phase {str(phase)!r}; load one first"
+            f"{operation.label} needs a model, the env is in phase {str(phase)!r}; load one first"
         )
     return PhaseError(
-        f"{operation} is not possible in phase {str(phase)!r}, only before the first load"
+        f"{operation.label} is not possible in phase {str(phase)!r}, only before the first load"
     )

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import mujoco
 
+from mjhost.env.manual import acquire_while_alive
 from mjhost.env.phases import Operation
 from mjhost.env.records import Fault, FaultKind
 from mjhost.env.steady import run_steadily
@@ -105,7 +106,9 @@ class PhysicsThread:
             self._wait(wait)
             core.meter.add(wait_s=time.perf_counter() - start)
             return
-        with core.lock.holding(Operation.RESUME):
+        if not acquire_while_alive(core.lock):
+            return
+        try:
             hosted = core.hosted
             if not core.running or hosted is None:
                 return
@@ -119,6 +122,8 @@ class PhysicsThread:
                     plugins_s=plugins_s,
                     sim_s=(hosted.steps - before) * hosted.dt,
                 )
+        finally:
+            core.lock.release()
         if core.pacer.factor is not None and core.hooks is None and not core.busywait:
             run_steadily(core, self._stepper, hosted, self._paced(hosted))
 
@@ -162,7 +167,7 @@ class PhysicsThread:
         with core.lock.holding(Operation.RESUME):
             hosted = core.hosted
             if hosted is not None and core.fault is None:
-                culprit, core.culprit = core.culprit, None
+                culprit = core.plugging.culprit_of(error)
                 self._stepper.set_fault(hosted, fault_of(error, hosted, culprit))
 
 

@@ -20,9 +20,12 @@ from mjhost.callbacks import Callbacks, Entry, GuardedHook, Route, router
 from mjhost.env.events import PluginFailed
 from mjhost.env.hooks import ModelCall, StepHooks, raise_parked
 from mjhost.env.schedule import Task
-from mjhost.plugins import PluginHost, PluginLoadReport, RateTask
+from mjhost.errors import ForeignCallbackError
+from mjhost.plugins import HookSite, PluginFailure, PluginHost, PluginLoadReport, RateTask
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import mujoco
 
     from mjhost.env.core import EnvCore
@@ -41,7 +44,7 @@ class Plugging:
         self._stepper = stepper
         self._factory = factory
         self.host = PluginHost(factory)
-        self.callbacks = Callbacks(self._callbacks_changed)
+        self.callbacks = Callbacks(self._callbacks_changed, guard=self.host.lock)
         self._route: Route | None = None
         self._tasks: list[Task] = []
         self._due_pre: list[ModelCall] = []
@@ -81,21 +84,46 @@ class Plugging:
             self._route = route
         return self._load(hosted, factory, carry_state=carry_state)
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What the plugins were read from, as far as it is known."""
+        return self._factory.watched_files
+
     def refreshed(self, plugins: PluginSource | None) -> PluginFactory:
         """A factory whose files and modules were read anew; outside the lock."""
         return self._factory.refreshed(plugins)
 
     def reload(self, hosted: HostedModel, factory: PluginFactory) -> PluginLoadReport:
-        """Replaces the plugins of the present pair; state is carried where both sides have it."""
+        """Replaces the plugins of the present pair; state is carried where both sides have it.
+
+        If a hook of the new ones cannot be installed, the old ones are loaded again.
+        """
+        before, self._factory = self._factory, factory
+        self._unplug()
+        try:
+            return self._load(hosted, factory, carry_state=True)
+        except ForeignCallbackError as error:
+            self._factory = before
+            self._load_again(hosted, error)
+            raise
+
+    def _load_again(self, hosted: HostedModel, error: ForeignCallbackError) -> None:
+        self._unplug()
+        try:
+            self._load(hosted, self._factory, carry_state=True)
+        except ForeignCallbackError as second:
+            self._unplug()
+            error.add_note(f"the old plugins go on without their engine callbacks: {second}")
+
+    def _unplug(self) -> None:
+        """No hook of a plugin fires from here on; the callbacks of the user stay."""
         core = self._core
-        self._factory = factory
         core.hooks = None
         core.single_step = None
         self._drop_tasks()
         for phase in _ENGINE_PHASES:
             self.callbacks.plug(phase, None)
         self.callbacks.settle()
-        return self._load(hosted, factory, carry_state=True)
 
     def _load(
         self, hosted: HostedModel, factory: AdapterFactory | None, *, carry_state: bool
@@ -203,29 +231,54 @@ class Plugging:
             call(hosted.model, hosted.data)
             return
         hosted.state.save()
+        qacc = hosted.data.qacc.copy()  # no part of the state, but what mj_inverse is asked about
         try:
             with core.hooks.scope(), route.entered(entry):
                 call(hosted.model, hosted.data)
                 raise_parked(route)
-        except BaseException:
+        except BaseException as error:
             route.take()
             hosted.state.restore()
             self._stepper.refresh(hosted)
-            self.tell_failure(hosted)
+            hosted.data.qacc[:] = qacc
+            self.tell_failure(hosted, error)
             raise
+
+    @contextlib.contextmanager
+    def in_task(self, hosted: HostedModel) -> Iterator[None]:
+        """What ``call_context`` says to a task of the step just taken."""
+        route = self._route
+        if route is None:
+            yield
+            return
+        with route.stepping(Entry.STEP):
+            route.retry = hosted.repeats == hosted.steps
+            try:
+                yield
+            finally:
+                route.retry = False
+
+    def undone(self, hosted: HostedModel) -> None:
+        """A task has undone the step that had just been taken: it will be taken again."""
+        hosted.repeats = hosted.steps + 1
+        if self._route is not None:
+            self._route.retry = True
+        if self._core.hooks is not None:
+            self._due_pre[:] = self._core.hooks.taken_pre
 
     # -- tasks of plugins with a rate --------------------------------------------------------
 
     def _add_task(self, rated: RateTask) -> None:
-        core = self._core
-        call: ModelCall = rated.call
-        if rated.site.phase == "pre_step":
-            due_pre = self._due_pre
+        core, due_pre, lock = self._core, self._due_pre, self.host.lock
 
-            def call_later(_model: mujoco.MjModel, _data: mujoco.MjData) -> None:
-                due_pre.append(rated.call)
+        def call_later(_model: mujoco.MjModel, _data: mujoco.MjData) -> None:
+            due_pre.append(rated.call)
 
-            call = call_later
+        def call_now(model: mujoco.MjModel, data: mujoco.MjData) -> None:
+            with lock:
+                rated.call(model, data)
+
+        call = call_later if rated.site.phase == "pre_step" else call_now
         self._stepper.catch_up_schedule()
         self._tasks.append(core.schedule.add(rated.rate_hz, call, str(rated.site)))
 
@@ -240,8 +293,9 @@ class Plugging:
 
     def reset(self, hosted: HostedModel) -> None:
         """Tells every plugin that the state was reset; the first error is raised afterwards."""
-        if self._core.hooks is not None:
-            self._core.hooks.route.retry = False
+        if self._route is not None:
+            self._route.retry = False
+        hosted.repeats = 0
         self._due_pre.clear()
         self._notify(hosted, self.host.reset)
 
@@ -256,14 +310,15 @@ class Plugging:
     def _notify(self, hosted: HostedModel, notify: Callable[..., None]) -> None:
         try:
             notify(model_generation=hosted.generation)
-        except BaseException:
-            self.tell_failure(hosted)
+        except BaseException as error:
+            self.tell_failure(hosted, error)
             raise
 
-    def tell_failure(self, hosted: HostedModel) -> None:
-        """Publishes what a plugin raised, if it was a plugin."""
+    def tell_failure(self, hosted: HostedModel, error: BaseException) -> None:
+        """Publishes what a plugin raised, if ``error`` is that."""
         core = self._core
-        failure = core.culprit = self.host.take_last_failure()
+        core.culprit = self.host.take_last_failure()
+        failure = self.culprit_of(error)
         if failure is not None:
             core.hub.publish(
                 PluginFailed,
@@ -273,6 +328,14 @@ class Plugging:
                 message=failure.error,
                 plugin_generation=core.plugin_generation.value,
             )
+
+    def culprit_of(self, error: BaseException) -> PluginFailure | None:
+        """The plugin that raised ``error``: the host has noted on it which one that was."""
+        failure = self._core.culprit
+        if failure is None:
+            return None
+        site = HookSite(failure.name, failure.type, failure.phase)
+        return failure if f"raised in {site}" in getattr(error, "__notes__", ()) else None
 
     def _tell_failures(self, hosted: HostedModel, report: PluginLoadReport) -> None:
         core = self._core

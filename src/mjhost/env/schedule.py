@@ -14,6 +14,7 @@ Not a goal: calling anybody. ``advance`` says who is due.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Final
@@ -62,15 +63,18 @@ class Schedule:
 
     Attributes:
         dt: the timestep the steps are counted in, s sim.
+        due: tasks whose boundary was reached and that were not called yet; whoever calls one takes
+            it out. An interrupt between a step and its tasks loses none that way.
         next_due: steps from now to the next boundary at which a task is due, at least 1; about
             ``NEVER`` without tasks.
     """
 
-    __slots__ = ("_before", "_horizon", "_tasks", "dt", "next_due")
+    __slots__ = ("_before", "_horizon", "_tasks", "dt", "due", "next_due")
 
     def __init__(self, dt: float) -> None:
         self.dt = _positive("dt", dt)
         self._tasks: list[Task] = []
+        self.due: list[Task] = []
         self._before: tuple[int, list[tuple[Task, int]]] = (0, [])
         # The only counter is next_due: k is the distance it has gone from the horizon.
         self._horizon = NEVER
@@ -116,6 +120,7 @@ class Schedule:
     def reanchor(self, dt: float) -> None:
         """Count steps of ``dt`` from 0: after a reset or a change of the timestep."""
         self.dt = _positive("dt", dt)
+        self.due.clear()
         for task in self._tasks:
             self._fit(task, 0)
         self._look_ahead(0)
@@ -141,6 +146,7 @@ class Schedule:
 
         Those tasks are due again at the next step, which is the same one.
         """
+        self.due.clear()
         k, due = self._before
         for task, its_due in due:
             task.calls -= 1
@@ -149,10 +155,12 @@ class Schedule:
 
     def _collect(self, k: int) -> tuple[Task, ...]:
         due = tuple(task for task in self._tasks if task._due == k)
+        following = [_next_boundary(k, task._per_call) for task in due]
         self._before = k, [(task, k) for task in due]
-        for task in due:
+        self.due += [task for task in due if task not in self.due]
+        for task, step in zip(due, following, strict=True):
             task.calls += 1
-            task._due = _next_boundary(k, task._per_call)
+            task._due = step
         self._look_ahead(k)
         return due
 
@@ -176,7 +184,7 @@ def steps_for(seconds: float, dt: float) -> int:
         raise InvalidArgumentError(
             f"a duration must be a number of seconds, got {type(seconds).__name__}"
         )
-    if not 0.0 <= seconds < math.inf:
+    if not 0.0 <= seconds <= sys.float_info.max:
         raise InvalidArgumentError(f"a duration must be finite and at least 0 s, got {seconds!r}")
     ratio = seconds / _positive("dt", dt)
     if ratio > MAX_STEPS:
@@ -211,6 +219,6 @@ def _meant(number: float) -> Fraction:
 
 def _positive(name: str, value: float) -> float:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not 0.0 < value < math.inf:
+    if not number or not 0.0 < value <= sys.float_info.max:
         raise InvalidArgumentError(f"{name} must be a finite number above 0, got {value!r}")
     return float(value)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from mjhost.env.phases import Operation
+from mjhost.env.manual import acquire_while_alive
 
 if TYPE_CHECKING:
     from mjhost.env.core import EnvCore
@@ -28,7 +28,9 @@ _BEHIND_S = 0.05  # sim; the general loop decides about a stall
 _ROUNDING = 1e-6
 
 
-def run_steadily(core: EnvCore, stepper: Stepper, hosted: HostedModel, paced: float) -> None:
+def run_steadily(  # noqa: C901 - few instructions matter more here than few branches
+    core: EnvCore, stepper: Stepper, hosted: HostedModel, paced: float
+) -> None:
     """Takes steps at their times until something else has to be looked at.
 
     Args:
@@ -41,9 +43,11 @@ def run_steadily(core: EnvCore, stepper: Stepper, hosted: HostedModel, paced: fl
     if factor is None or room < 2:
         return
     per_step = dt / factor
-    bundle = max(1, int(_QUANTUM_S / per_step + _ROUNDING))
+    bundle = max(1, int(min(_QUANTUM_S / per_step, room) + _ROUNDING))
+    if bundle > stepper.chunk:
+        return  # more than fits into a slice: the general loop shares the lock fairly
     sleep, clock, advance = core.waker.sleep, time.monotonic, stepper.advance
-    acquire, release = core.lock.acquire, core.lock.release
+    lock, release = core.lock, core.lock.release
     start = now = clock()
     first, end, behind = now + core.pacer.due_in(paced), now + _LIFE_S, -_BEHIND_S / factor
     done, waited = 0, 0.0
@@ -58,7 +62,8 @@ def run_steadily(core: EnvCore, stepper: Stepper, hosted: HostedModel, paced: fl
                     break
             elif wait < behind:
                 break
-            acquire(asked=Operation.RESUME)
+            if not acquire_while_alive(lock):
+                break
             try:
                 if core.attention or core.pacing_stale or not core.running:
                     break

@@ -11,21 +11,22 @@ task, with a note that says where it happened.
 
 from __future__ import annotations
 
+import contextlib
+import sys
+import threading
 import time
-from collections.abc import Callable
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import mujoco
 
+from mjhost.callbacks import Entry, interrupts_surface
 from mjhost.env.engine_log import adopt, adopted
 from mjhost.env.events import EngineWarning, FaultRaised, Paused, Resumed, StepLimitReached
-from mjhost.env.hooks import hooked_single_step_of
 from mjhost.env.limits import nominal_time
 from mjhost.env.phases import Operation
-from mjhost.env.records import Fault, FaultKind, StepReason, StepResult
-from mjhost.env.rollback import MemoryBlock
-from mjhost.env.schedule import Task
+from mjhost.env.records import Fault, FaultKind, StepReason
+from mjhost.env.shortcut import hooked_single_step_of, single_step_of
 from mjhost.errors import DivergenceError
 from mjhost.locking import held_lower_scopes
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from mjhost.env.hooks import StepHooks
     from mjhost.env.hosted import HostedModel
 
-_ONE_STEP = StepResult(1)
 _WARNING_PERIOD_S = 0.1
 _CHUNK_SHARE = 0.25
 _STRIDE_SHARE = 0.1
@@ -54,13 +54,13 @@ class Stepper:
     def __init__(self, core: EnvCore) -> None:
         self._core = core
         self._stride = 1  # hooked steps between two looks at the clock
-        self._chunk = 1  # steps that fit into a part of a slice, learned as it goes
+        self.chunk = 1  # steps that fit into a part of a slice, learned as it goes
         self._warning_counts: dict[str, int] = {}
         self._warning_told: dict[str, float] = {}
 
     # -- slices ------------------------------------------------------------------------------
 
-    def run_slice(
+    def run_slice(  # noqa: C901 - every boundary condition stands here once
         self, hosted: HostedModel, wanted: int, deadline: float = float("inf")
     ) -> StepReason | None:
         """Steps until ``wanted`` steps are done, the slice is over, or something must happen.
@@ -83,6 +83,8 @@ class Stepper:
         goal = hosted.steps + wanted
         core.attention = False  # before the flags it stands for are looked at
         self.catch_up_schedule()
+        if core.schedule.due:  # an interrupt came between the newest step and its tasks
+            self._run_due(hosted)
         while hosted.steps < goal:
             if core.hooks_stale:
                 core.plugging.settle()
@@ -91,13 +93,13 @@ class Stepper:
                 return self._limit_reached(hosted)
             hooks = core.hooks
             if hooks is None:
-                chunk = since_save = self._run_chunk(hosted, room)
+                self._run_chunk(hosted, room)
             else:
-                chunk, since_save = self._run_hooked(hosted, hooks, room, end), 1
+                self._run_hooked(hosted, hooks, room, end)
             now = time.perf_counter()
-            due = core.schedule.advance(chunk)
-            if due:
-                self._run_due(hosted, since_save, due)
+            self._count_steps(hosted)
+            if core.schedule.due:
+                self._run_due(hosted)
             if core.limit is not None and self._limit_left(hosted) == 0:
                 return self._limit_reached(hosted)
             if core.pause_wanted:
@@ -114,36 +116,54 @@ class Stepper:
         room = min(wanted, core.schedule.next_due)
         return room if core.limit is None else min(room, self._limit_left(hosted))
 
-    def _run_chunk(self, hosted: HostedModel, room: int) -> int:
-        """Takes as many steps at once as fit into a quarter of a slice; returns how many."""
-        chunk = min(room, self._chunk)
+    def _run_chunk(self, hosted: HostedModel, room: int) -> None:
+        """Takes as many steps at once as fit into a quarter of a slice."""
+        chunk = min(room, self.chunk)
+        if chunk > 1 and chunk == self._core.schedule.next_due:
+            # The step that tasks belong to is taken singly: if one raises, the state before it is
+            # at hand, and need not be found again with a model that a task may have changed.
+            chunk -= 1
         started = time.perf_counter()
         self.advance(hosted, chunk)
         wall_s = time.perf_counter() - started
         target = self._core.slice_s * _CHUNK_SHARE
         fitting = int(target * chunk / wall_s) if wall_s > 0 else chunk * _GROWTH
-        self._chunk = max(1, min(fitting, max(self._chunk, chunk * _GROWTH)))
-        return chunk
+        self.chunk = max(1, min(fitting, max(self.chunk, chunk * _GROWTH)))
 
-    def _run_hooked(self, hosted: HostedModel, hooks: StepHooks, room: int, end: float) -> int:
-        """Takes steps one by one until somebody else is wanted; returns how many."""
+    def _run_hooked(self, hosted: HostedModel, hooks: StepHooks, room: int, end: float) -> None:
+        """Takes steps one by one until somebody else is wanted."""
         core, step = self._core, hooks.step_of(self, hosted)
         waiting, host_waiting = core.lock.queue, hooks.host_lock.queue
-        start = hosted.steps
         hosted.warnings.clear()
-        with hooks.scope():
-            while room > 0 and not core.attention:
-                started, stride = time.perf_counter(), min(room, self._stride)
-                for _ in range(stride):
-                    step()
-                    if core.attention:
+        me, route, host_lock = get_ident(), hooks.route, hooks.host_lock
+        before, trap = sys.unraisablehook, interrupts_surface(route)
+        trap.before = before
+        host_lock.acquire(asked=Operation.STEP)
+        try:
+            if threading.current_thread() is threading.main_thread():
+                sys.unraisablehook = trap.hook
+            with route.stepping(Entry.STEP):
+                while room > 0 and not core.attention:
+                    started, stride = time.perf_counter(), min(room, self._stride)
+                    for _ in range(stride):
+                        step()
+                        if core.attention:
+                            break
+                    room -= stride
+                    now = time.perf_counter()
+                    self._fit_stride(stride, now - started)
+                    if waiting or host_waiting or now >= end:
                         break
-                room -= stride
-                now = time.perf_counter()
-                self._fit_stride(stride, now - started)
-                if waiting or host_waiting or now >= end:
-                    break
-        return hosted.steps - start
+        finally:
+            # The inlined releases: no call comes before the lock is free, so that an interrupt on
+            # the way out cannot leave it held. This thread holds nothing else below physics.
+            if sys.unraisablehook is trap.hook:
+                sys.unraisablehook = before
+            del held_lower_scopes[me]
+            host_lock.owner = None
+            host_lock.baton.append(None)
+            if host_waiting:
+                host_lock.kick()
 
     def _fit_stride(self, stride: int, wall_s: float) -> None:
         """Sizes the steps between two looks at clock and waiters: a tenth of a slice's worth."""
@@ -205,7 +225,7 @@ class Stepper:
 
     def forget_pace(self) -> None:
         """Begins with single steps again: what a step costs may have changed by any factor."""
-        self._chunk = 1
+        self.chunk = 1
         self._stride = 1
 
     def catch_up_schedule(self) -> None:
@@ -219,7 +239,12 @@ class Stepper:
         if hosted.dt != core.schedule.dt:
             self.anchor(hosted)
         else:
-            core.schedule.advance(hosted.steps - core.anchor_step - core.schedule.steps)
+            self._count_steps(hosted)
+
+    def _count_steps(self, hosted: HostedModel) -> None:
+        """Tells the schedule where the simulation is."""
+        core = self._core
+        core.schedule.advance(hosted.steps - core.anchor_step - core.schedule.steps)
 
     def plain_room(self, hosted: HostedModel) -> int:
         """Steps that need nothing but the engine: those before the next task, limit or wish."""
@@ -236,27 +261,30 @@ class Stepper:
         steps = hosted.steps - core.anchor_step
         return nominal_time(core.anchor_time, steps, hosted.dt, hosted.data.time)
 
-    def _run_due(self, hosted: HostedModel, steps: int, due: tuple[Task, ...]) -> None:
+    def _run_due(self, hosted: HostedModel) -> None:
         """Calls the tasks that belong to the step just taken; one that raises undoes the step."""
-        for task in due:
+        due = self._core.schedule.due
+        while due:
+            task = due[0]
             if not task.active:
+                del due[0]
                 continue
             try:
-                with self._core.inside(f"task {task.name}"):
+                with self._core.inside(f"task {task.name}"), self._core.plugging.in_task(hosted):
                     task.fn(hosted.model, hosted.data)
             except BaseException as error:
                 error.add_note(f"raised by task {task.name!r} in step {hosted.steps}")
-                self._undo_last_step(hosted, steps)
-                self._core.plugging.tell_failure(hosted)
+                self._undo_last_step(hosted)
+                self._core.plugging.tell_failure(hosted, error)
                 raise
+            del due[:1]
 
-    def _undo_last_step(self, hosted: HostedModel, steps: int) -> None:
-        """Back to the state before the last of the ``steps`` steps since the state was saved."""
+    def _undo_last_step(self, hosted: HostedModel) -> None:
+        """Back to the state before the newest step, which was taken singly."""
         hosted.state.restore()
-        if steps > 1:
-            mujoco.mj_step(hosted.model, hosted.data, steps - 1)
         hosted.steps -= 1
         self._core.schedule.undo_step()
+        self._core.plugging.undone(hosted)
         self.refresh(hosted)
 
     # -- the engine --------------------------------------------------------------------------
@@ -267,10 +295,11 @@ class Stepper:
         hosted.warnings.clear()
         try:
             mujoco.mj_step(hosted.model, hosted.data, steps)
+            warned = hosted.warnings.any()
         except BaseException as error:
             self.back_to_last_good(hosted, steps, error)
             raise
-        if hosted.warnings.any():
+        if warned:
             self.examine(hosted, steps)
         hosted.steps += steps
 
@@ -287,10 +316,11 @@ class Stepper:
         """After an exception inside a hooked step: the state before its ``pre_step``."""
         hooks.route.take()
         hosted.state.restore()
-        self.refresh(hosted)
+        hosted.repeats = hosted.steps + 1
         hooks.route.retry = True
+        self.refresh(hosted)
         error.add_note(f"raised in step {hosted.steps + 1}, which was undone")
-        self._core.plugging.tell_failure(hosted)
+        self._core.plugging.tell_failure(hosted, error)
 
     def examine(self, hosted: HostedModel, steps: int) -> None:
         """The engine warned during a chunk: tells, and turns a divergence into a fault."""
@@ -310,6 +340,9 @@ class Stepper:
             what = ", ".join(sorted(hosted.warnings.counts())) or what
             hosted.state.restore()
         self._tell(hosted)
+        if self._core.hooks is not None:
+            hosted.repeats = hosted.steps + 1
+            self._core.hooks.route.retry = True
         self.refresh(hosted)
         self._raise_divergence(hosted, what)
 
@@ -362,7 +395,8 @@ class Stepper:
         core.fault = fault
         core.single_step = None
         core.hub.publish(FaultRaised, self.stamp(hosted), fault=fault)
-        self.stop_running(hosted)
+        with contextlib.suppress(BaseException):  # on_pause; recorded and told, the fault is first
+            self.stop_running(hosted)
 
     def _tell(self, hosted: HostedModel) -> None:
         """Publishes the engine's warnings: at most ten events per second and kind."""
@@ -385,6 +419,8 @@ class Stepper:
             core.single_step = None
         elif core.hooks is None:
             core.single_step = single_step_of(core, self, hosted)
+        elif "time" in core.hooks.route.hooked:
+            core.single_step = None  # the clock of a thread that steps has to be set up
         else:
             core.single_step = hooked_single_step_of(core, self, hosted, core.hooks)
         # Whoever revokes the shortcut without the lock changes what _free looks at before: one of
@@ -403,66 +439,3 @@ class Stepper:
             and not core.stopping
             and not len(core.schedule)
         )
-
-
-def single_step_of(
-    core: EnvCore, stepper: Stepper, hosted: HostedModel
-) -> Callable[[], StepResult | None]:
-    """One whole step as a closure over the raw parts: what ``env.step()`` costs.
-
-    The closure returns ``None``, having done nothing, when it cannot have the lock at once or was
-    revoked in the meantime; the caller then takes the long way. Everything is bound here because an
-    attribute look-up costs as much as the state copy. Taking and giving back the lock is the
-    inlined form that ``mjhost.locking`` gives, with its guarantee against interrupts.
-    """
-    lock, state = core.lock, hosted.state
-    baton, queue = lock.baton, lock.queue
-    free, kick = baton.append, lock.kick
-    kept: Any
-    live: Any
-    kept, live = (state.dst, state.src) if isinstance(state, MemoryBlock) else (None, None)
-    save, time_cell = state.save, state.time_cell
-    warned, no_warning = hosted.warnings.view, hosted.warnings.zero
-    warnings_now = warned.tobytes
-    model, data, mj_step = hosted.model, hosted.data, mujoco.mj_step
-    # Compared instead of the closure, which would then refer to itself and keep the pair alive.
-    core.grant = grant = object()
-
-    def single_step() -> StepResult | None:
-        if held_lower_scopes or queue or not baton:
-            return None
-        me = get_ident()
-        if me not in adopted:
-            return None
-        try:
-            del baton[0]
-            lock.owner = me
-        except IndexError:
-            return None
-        try:
-            if core.grant is not grant or core.single_step is None:
-                return None
-            # Outside the inner try: an interrupt in here must not bring back an older state.
-            if kept is None:
-                save()
-            else:
-                kept[:] = live
-                state.saved_time = time_cell.value
-            warned[:] = no_warning
-            try:
-                mj_step(model, data)
-                silent = warnings_now() == no_warning
-            except BaseException as error:
-                stepper.back_to_last_good(hosted, 1, error)
-                raise
-            if not silent:
-                stepper.examine(hosted, 1)
-            hosted.steps += 1
-            return _ONE_STEP
-        finally:
-            lock.owner = None
-            free(None)
-            if queue:
-                kick()
-
-    return single_step

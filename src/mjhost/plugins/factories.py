@@ -34,7 +34,7 @@ from mjhost.errors import (
 )
 from mjhost.plugins.adapter import PluginAdapter, PluginHookAdapter
 from mjhost.plugins.config_files import SUFFIXES, read_records
-from mjhost.plugins.imports import FoundPlugin, Importer, plugin_type
+from mjhost.plugins.imports import FoundPlugin, Importer, plugin_type, source_of
 from mjhost.plugins.plugin import Plugin, fresh_copy
 from mjhost.plugins.typed_config import build_config
 
@@ -189,7 +189,14 @@ def _recipe(index: int, item: _Item, importer: Importer) -> _Recipe:
         return _record_recipe(record, item.base_dir, importer)
     except PluginLoadError as error:
         problem = _lasting(error)
-        return _Recipe(name, "name" in record, type_, partial(_raise, problem), problem=problem)
+        return _Recipe(
+            name,
+            "name" in record,
+            type_,
+            partial(_raise, problem),
+            problem=problem,
+            file=source_of(type_, item.base_dir),  # the file whose edit may be the cure
+        )
 
 
 def _template_recipe(template: Plugin) -> _Recipe:

@@ -162,6 +162,18 @@ class Importer:
             ) from error
 
 
+def source_of(text: str, base_dir: Path) -> Path | None:
+    """The file that ``text`` is looked for in, whether or not it can be imported, or exists."""
+    left = text.rpartition(":")[0] or text
+    if left.endswith(".py"):
+        return (base_dir / left).resolve()
+    try:
+        spec = importlib.util.find_spec(left) if ":" in text else None
+    except Exception:  # noqa: BLE001 - finding a submodule imports the packages around it
+        return None
+    return Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
+
+
 def plugin_type(cls: type[Plugin]) -> str:
     """``module:Class`` of a class."""
     return f"{cls.__module__}:{cls.__qualname__}"

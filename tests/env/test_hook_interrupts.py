@@ -1,0 +1,100 @@
+"""Ctrl-C while hooked steps run on the main thread: it surfaces, and the run stays what it was."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import os, signal, sys, threading, time
+import mujoco
+from mjhost import MujocoEnv
+from tests.env.plugs import EULER, RK4, drive, neutral, plugin, state
+
+way, rounds, burst = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+xml = RK4 if way == "RK4" else EULER
+nothing = lambda *_: None
+
+def host():
+    hooks = {name: nothing for name in ("pre_step", "passive", "last_stage", "post_step")}
+    env = MujocoEnv(xml, plugins=[plugin("Drive", control=drive), plugin("Probe", **hooks)])
+    for kind in ("sensor", "contactfilter", "act_dyn") + (("time",) if way == "clock" else ()):
+        env.callbacks.add(kind, neutral(kind, nothing))
+    return env
+
+env, surfaced, late = host(), 0, 0
+ask, asked = os.pipe()  # whose write is one call: an interrupt leaves nothing half done
+
+def send():
+    for _ in range(rounds):
+        os.read(ask, 1)
+        for _ in range(burst):
+            os.kill(os.getpid(), signal.SIGINT)
+
+def once():
+    os.write(asked, b"x")
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        env.step(20) if way == "step(n)" else env.step()
+
+sender = threading.Thread(target=send)
+sender.start()
+before = sys.unraisablehook
+for _ in range(rounds):
+    try:
+        once()
+    except KeyboardInterrupt:
+        surfaced += 1
+    while True:
+        try:
+            time.sleep(0.001 if burst > 1 else 0)  # what is left of a burst
+            break
+        except KeyboardInterrupt:
+            late += 1
+sender.join()
+assert sys.unraisablehook is before, sys.unraisablehook
+assert env.plugin_diagnostics.total == 0
+calls = env.plugin_statistics[0].hooks["control"].calls
+env.step()
+assert env.plugin_statistics[0].hooks["control"].calls > calls, "the hooks are silent"
+with env.events.subscribe(), env.plugins[0].access():
+    pass
+env.forward()
+steps, found = env.info.step_count, state(env)
+with host() as twin:
+    twin.step(steps)
+    twin.forward()
+    assert state(twin) == found, steps
+env.close()
+print(surfaced)
+"""
+
+
+def surfaced(way, rounds, burst):
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path for path in sys.path if path))
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, way, str(rounds), str(burst)],
+        capture_output=True,
+        text=True,
+        timeout=150,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return int(done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["step()", "step(n)", "RK4", "clock"])
+def test_every_one_of_hundreds_of_interrupts_surfaces_and_leaves_the_run_as_it_was(way):
+    assert surfaced(way, 300, 1) == 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["step()", "step(n)"])
+def test_interrupts_in_bursts_surface_and_leave_hooks_and_locks_in_order(way):
+    assert surfaced(way, 100, 3) == 100
