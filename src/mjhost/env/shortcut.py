@@ -109,10 +109,11 @@ def hooked_single_step_of(  # noqa: C901, PLR0915 - the inlined locks of mjhost.
     trap: Any = interrupts_surface(hooks.route)
     route, hosting, in_step, idle = hooks.route, router.hosting, Entry.STEP, Entry.UNKNOWN
     warned, no_warning = hosted.warnings.view, hosted.warnings.zero
+    between = any(call is not None for call in (hooks.pre, hooks.last, hooks.post))
     book = [host_lock]
     core.grant = grant = object()
 
-    def single_step() -> StepResult | None:  # noqa: PLR0912 - see above
+    def single_step() -> StepResult | None:  # noqa: C901, PLR0912 - see above
         if queue or not baton or host_queue or not host_baton:
             return None
         me = get_ident()
@@ -132,10 +133,12 @@ def hooked_single_step_of(  # noqa: C901, PLR0915 - the inlined locks of mjhost.
             except IndexError:
                 return None
             warned[:] = no_warning
-            # The inlined ``with route.stepping(Entry.STEP)``, less the clock: see who grants this.
             held_lower_scopes[me] = book
-            hosting[me] = route
-            route.entry = in_step
+            if between:
+                # The inlined ``with route.stepping(Entry.STEP)``; whoever grants this looks for the
+                # clock that is left out here. A callback finds its route without.
+                hosting[me] = route
+                route.entry = in_step
             try:
                 if me == main:
                     # The inlined ``with trap``.
@@ -150,8 +153,9 @@ def hooked_single_step_of(  # noqa: C901, PLR0915 - the inlined locks of mjhost.
                     step()
                 return _ONE_STEP
             finally:
-                route.entry = idle
-                del hosting[me]
+                if between:
+                    route.entry = idle
+                    del hosting[me]
                 del held_lower_scopes[me]
                 host_lock.owner = None
                 host_free(None)
