@@ -371,6 +371,7 @@ class OrderedLock(_FairLock):
             return self._acquire_slow(me, timeout_s, scope, stack)
         self.owner = me
         self.scope = scope
+        self._again = 0  # an interrupt may have kept an inner leave from counting
         if stack is None:
             held_lower_scopes[me] = [self]
         else:
@@ -431,6 +432,7 @@ class OrderedLock(_FairLock):
         if impatient or not self._wait_in_queue(me, timeout_s):
             return False
         self.scope = scope
+        self._again = 0
         if stack is None:
             held_lower_scopes[me] = [self]
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from typing import NamedTuple
 
 import pytest
@@ -24,6 +25,14 @@ class Outcome(NamedTuple):
         """The one line of the error."""
         (line,) = [line for line in self.err.splitlines() if line.startswith("mjhost: error: ")]
         return line.removeprefix("mjhost: error: ")
+
+
+@pytest.fixture(autouse=True)
+def _hang_up_is_heard():
+    """Children inherit what is ignored: a suite run under nohup would test something else."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture

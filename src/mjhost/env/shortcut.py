@@ -109,7 +109,7 @@ def hooked_single_step_of(  # noqa: C901, PLR0915 - the inlined locks of mjhost.
     trap: Any = interrupts_surface(hooks.route)
     route, hosting, in_step, idle = hooks.route, router.hosting, Entry.STEP, Entry.UNKNOWN
     warned, no_warning = hosted.warnings.view, hosted.warnings.zero
-    between = any(call is not None for call in (hooks.pre, hooks.last, hooks.post))
+    between = (hooks.pre, hooks.last, hooks.post) != (None, None, None)
     book = [host_lock]
     core.grant = grant = object()
 
