@@ -94,7 +94,7 @@ $(NEWEST)/.ready: EXTRAS := dev,fast
 $(OLDEST)/.ready: ENGINE := mujoco==3.15.0
 $(OLDEST)/.ready: EXTRAS := dev,fast
 $(OTHER)/.ready:  ENGINE := mujoco>=4.0,<4.1
-$(OTHER)/.ready:  EXTRAS := dev
+$(OTHER)/.ready:  EXTRAS := dev,fast
 $(OTHER)/.ready:  PYTHON = $(OTHER_PYTHON)
 
 %/.ready: pyproject.toml

@@ -6,7 +6,6 @@ import ctypes
 import threading
 
 import mujoco
-import numba
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +13,8 @@ from hypothesis import strategies as st
 from mjhost.callbacks import KINDS
 from mjhost.callbacks.native import Frames, immortal
 from tests.callbacks.scenes import Counter, hinge, rich, step, symbols
+
+numba = pytest.importorskip("numba", reason="the extra fast is not installed")
 
 CONTROL = KINDS["control"]
 GAIN = KINDS["act_gain"]

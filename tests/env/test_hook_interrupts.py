@@ -19,7 +19,7 @@ import mujoco
 from mjhost import MujocoEnv
 from tests.env.plugs import EULER, RK4, drive, neutral, plugin, state
 
-way, rounds, burst = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+way, rounds = sys.argv[1], int(sys.argv[2])
 xml = RK4 if way == "RK4" else EULER
 nothing = lambda *_: None
 
@@ -30,14 +30,13 @@ def host():
         env.callbacks.add(kind, neutral(kind, nothing))
     return env
 
-env, surfaced, late = host(), 0, 0
+env, surfaced = host(), 0
 ask, asked = os.pipe()  # whose write is one call: an interrupt leaves nothing half done
 
 def send():
     for _ in range(rounds):
         os.read(ask, 1)
-        for _ in range(burst):
-            os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
 
 def once():
     os.write(asked, b"x")
@@ -53,12 +52,6 @@ for _ in range(rounds):
         once()
     except KeyboardInterrupt:
         surfaced += 1
-    while True:
-        try:
-            time.sleep(0.001 if burst > 1 else 0)  # what is left of a burst
-            break
-        except KeyboardInterrupt:
-            late += 1
 sender.join()
 assert sys.unraisablehook is before, sys.unraisablehook
 assert env.plugin_diagnostics.total == 0
@@ -78,10 +71,10 @@ print(surfaced)
 """
 
 
-def surfaced(way, rounds, burst):
+def surfaced(way, rounds):
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path for path in sys.path if path))
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, way, str(rounds), str(burst)],
+        [sys.executable, "-c", SCRIPT, way, str(rounds)],
         capture_output=True,
         text=True,
         timeout=150,
@@ -96,13 +89,7 @@ def surfaced(way, rounds, burst):
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["step()", "step(n)", "RK4", "clock"])
 def test_every_one_of_hundreds_of_interrupts_surfaces_and_leaves_the_run_as_it_was(way):
-    assert surfaced(way, 300, 1) == 300
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["step()", "step(n)"])
-def test_interrupts_in_bursts_surface_and_leave_hooks_and_locks_in_order(way):
-    assert surfaced(way, 100, 3) == 100
+    assert surfaced(way, 300) == 300
 
 
 class InterruptAt:
