@@ -28,6 +28,7 @@ from tests.env.plugs import (
     Fuse,
     drive,
     plugin,
+    run_until,
     state,
     undisturbed,
 )
@@ -302,3 +303,39 @@ def is_current(env, thing):
     host = env._plugging.host
     current = [host._ready_entry(name, None).adapter.plugin for name in "ABC"]
     return any(thing is each for each in (env.model, env.data, *current))
+
+
+SETS = {
+    "control": {"control": drive},
+    "passive": {"passive": lambda _m, _d: None},
+    "post_step": {"post_step": lambda _m, _d: None},
+    "rated": {"rate_hz": 100, "pre_step": lambda _m, _d: None, "post_step": lambda _m, _d: None},
+    "nothing": {},
+}
+
+
+@pytest.mark.parametrize("running", [False, True])
+@pytest.mark.parametrize("hooks", SETS)
+def test_what_a_reload_replaces_is_gone_at_once_without_the_cyclic_collector(hooks, running):
+    made = plugin("Probe", **SETS[hooks])
+    gc.collect()
+    gc.disable()
+    try:
+        with MujocoEnv(EULER, plugins=[made], realtime=None) as env:
+            env.callbacks.add("sensor", lambda _m, _d, _stage: None)
+            env.step(3)
+            env.step()
+            env.step()
+            if running:
+                run_until(env, 20)
+            core, host = env._core, env._plugging.host
+            pair = [weakref.ref(env.model), weakref.ref(env.data), weakref.ref(core.hosted.state)]
+            probe = weakref.ref(host._ready_entry("Probe", None).adapter.plugin)
+            env.reload_plugins()
+            assert probe() is None
+            probe = weakref.ref(host._ready_entry("Probe", None).adapter.plugin)
+            env.step()
+            env.reload()
+            assert [ref() for ref in (*pair, probe)] == [None] * 4
+    finally:
+        gc.enable()

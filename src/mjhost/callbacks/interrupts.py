@@ -9,6 +9,7 @@ trap is set, what comes from a thunk is parked like anything a hook raised.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any
 
 from mjhost.callbacks.doorways import is_doorway, owner_of
@@ -20,29 +21,34 @@ class InterruptsSurface:
 
     Reports about anything else go on to the hook that was there before, which is put back. May be
     kept and used again, but not nested with itself.
+
+    Attributes:
+        before: a list of one, the hook that was there before.
+        hook: what reports go to; it does not refer to this object, which would be a cycle that
+            keeps model and data alive.
     """
 
-    __slots__ = ("_route", "before", "hook")
+    __slots__ = ("before", "hook")
 
     def __init__(self, route: Route) -> None:
-        self._route = route
-        self.before: Any = None
-        self.hook = self._trap
+        self.before: list[Any] = [None]
+        self.hook = partial(_trap, self.before, route)
 
     def __enter__(self) -> None:
-        self.before = sys.unraisablehook
+        self.before[0] = sys.unraisablehook
         sys.unraisablehook = self.hook
 
     def __exit__(self, *_: object) -> None:
         if sys.unraisablehook is self.hook:  # else somebody's who came later stays theirs
-            sys.unraisablehook = self.before
+            sys.unraisablehook = self.before[0]
 
-    def _trap(self, unraisable: Any) -> None:
-        route = route_of(unraisable, self._route)
-        if route is None:
-            self.before(unraisable)
-        else:
-            route.parked.append(unraisable.exc_value)
+
+def _trap(before: list[Any], default: Route, unraisable: Any) -> None:
+    route = route_of(unraisable, default)
+    if route is None:
+        before[0](unraisable)
+    else:
+        route.parked.append(unraisable.exc_value)
 
 
 def interrupts_surface(route: Route) -> InterruptsSurface:

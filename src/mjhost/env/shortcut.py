@@ -106,7 +106,8 @@ def hooked_single_step_of(  # noqa: C901, PLR0915 - the inlined locks of mjhost.
     host_baton, host_queue = host_lock.baton, host_lock.queue
     host_free, host_kick = host_lock.baton.append, host_lock.kick
     main = threading.main_thread().ident if hooks.route.hooked else None
-    trap: Any = interrupts_surface(hooks.route)
+    trap = interrupts_surface(hooks.route)
+    trap_before, trap_hook = trap.before, trap.hook
     route, hosting, in_step, idle = hooks.route, router.hosting, Entry.STEP, Entry.UNKNOWN
     warned, no_warning = hosted.warnings.view, hosted.warnings.zero
     between = (hooks.pre, hooks.last, hooks.post) != (None, None, None)
@@ -142,12 +143,12 @@ def hooked_single_step_of(  # noqa: C901, PLR0915 - the inlined locks of mjhost.
             try:
                 if me == main:
                     # The inlined ``with trap``.
-                    trap.before = before = sys.unraisablehook
-                    sys.unraisablehook = trap.hook
+                    trap_before[0] = before = sys.unraisablehook
+                    sys.unraisablehook = trap_hook
                     try:
                         step()
                     finally:
-                        if sys.unraisablehook is trap.hook:
+                        if sys.unraisablehook is trap_hook:
                             sys.unraisablehook = before
                 else:
                     step()

@@ -137,7 +137,7 @@ class Stepper:
         hosted.warnings.clear()
         me, route, host_lock = get_ident(), hooks.route, hooks.host_lock
         before, trap = sys.unraisablehook, interrupts_surface(route)
-        trap.before = before
+        trap.before[0] = before
         host_lock.acquire(asked=Operation.STEP)
         try:
             if threading.current_thread() is threading.main_thread():
