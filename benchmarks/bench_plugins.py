@@ -215,7 +215,7 @@ def together(jobs: list[Callable[[], object]], steps: int) -> Sample:
 
 def left_behind(settings: Settings) -> list[Figure]:
     path, name = settings.humanoid, settings.humanoid.stem
-    warm_up, reloads = (60, 60) if settings.quick else (300, RELOADS)
+    warm_up, reloads = (60, 60) if settings.quick else (500, RELOADS)
     with MujocoEnv(path, plugins=[Controller, Passive, Rated], realtime=None, running=True) as env:
         before, _ = reload_both(env, warm_up)
         after, old = reload_both(env, reloads)

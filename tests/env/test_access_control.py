@@ -112,7 +112,10 @@ def test_a_token_of_the_greatest_length_is_accepted(tmp_path):
     file = tmp_path / "token"
     file.write_text(token)
     for given in (token, file):
-        AccessControl(given).authorize("step", token)
+        control = AccessControl(given)
+        control.authorize("step", token)
+        with pytest.raises(NotAuthorizedError):
+            control.authorize("step", token[:-1])
 
 
 def test_a_file_that_cannot_be_read_is_refused_and_named(tmp_path):

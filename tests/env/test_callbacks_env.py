@@ -215,6 +215,8 @@ def test_models_are_loaded_and_reloaded_while_a_foreign_callback_is_there(foreig
         env.reload(RK4)
         env.step()
         env.reload(EULER)
+        assert env.info.load_count == 3
+        assert env.info.total_steps == 2
 
 
 def test_a_c_callback_that_was_there_is_kept_and_put_back():

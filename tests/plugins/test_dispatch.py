@@ -43,7 +43,10 @@ ALL = [
 
 
 def test_nothing_loaded_is_silence_for_every_dispatch(model, data):
-    call_everything(PluginHost(list), model, data, ModelGeneration(3))
+    host = PluginHost(list)
+    call_everything(host, model, data, ModelGeneration(3))
+    assert host.statistics() == ()
+    assert host.last_failure is None
 
 
 def test_after_quiesce_every_dispatch_is_silent(model, data, log):

@@ -11,10 +11,12 @@ transaction) act on this state; ``MujocoEnv`` only admits and delegates.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import mujoco
@@ -42,6 +44,10 @@ if TYPE_CHECKING:
 
 SOON_LIMIT = 1024
 """Most callables that may wait in ``call_soon``; one more raises ``QueueFullError``."""
+
+
+def _is_of_env(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).startswith("mjhost.env.")
 
 
 class EnvCore:
@@ -107,7 +113,9 @@ class EnvCore:
         """Raises unless ``operation`` is possible now, from this thread."""
         if not operation.allowed_inside_step:
             if self.is_inside_step():
-                self._refuse_inside(operation, "a step")
+                if not self._was_left_held():
+                    self._refuse_inside(operation, "a step")
+                self.lock.release()
             if held_lower_scopes and self._is_inside_forward():
                 self._refuse_inside(operation, "a forward on the env's data")
         self.admit_locked(operation)
@@ -157,6 +165,21 @@ class EnvCore:
     def is_inside_step(self) -> bool:
         """Whether this thread is in user code called from a step."""
         return self.lock.owner == threading.get_ident() and not self.scope_open
+
+    @staticmethod
+    def _was_left_held() -> bool:
+        """Whether this thread owns the lock only because an interrupt kept it from giving it up.
+
+        Such an interrupt hits the very entry of a release, where Python offers no cure. Whoever
+        holds the lock by right is an env's own code further down this thread's stack; below the
+        code that is asking now there is none.
+        """
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and _is_of_env(frame):
+            frame = frame.f_back
+        while frame is not None and not _is_of_env(frame):
+            frame = frame.f_back
+        return frame is None
 
     def _is_inside_forward(self) -> bool:
         """Whether this thread is in a hook that fires in an engine call of the user's own."""

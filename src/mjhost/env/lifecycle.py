@@ -248,15 +248,17 @@ class Lifecycle:
         core.session.at(before)
         # The engine leaves the state of plugins without a reset function as it is.
         data.plugin_state[:] = 0.0
-        if key is None:
-            mujoco.mj_resetData(model, data)
-        else:
-            mujoco.mj_resetDataKeyframe(model, data, key)
-        self._stepper.refresh(hosted)
-        core.session.jump(before, data.time)
-        core.steps_before += hosted.steps
-        hosted.steps = 0
-        self._stepper.anchor(hosted)
+        try:
+            if key is None:
+                mujoco.mj_resetData(model, data)
+            else:
+                mujoco.mj_resetDataKeyframe(model, data, key)
+            self._stepper.refresh(hosted)
+        finally:  # an interrupt comes after the engine's part: the counters have to follow it
+            core.session.jump(before, data.time)
+            core.steps_before += hosted.steps
+            hosted.steps = 0
+            self._stepper.anchor(hosted)
 
     # -- close -------------------------------------------------------------------------------
 
@@ -266,8 +268,6 @@ class Lifecycle:
         if core.machine.closed:
             return
         core.admit(Operation.CLOSE)
-        if core.lock.held_by_me() and not core.scope_open:
-            core.lock.release()  # an interrupt left it held; see mjhost.locking
         core.refuse_holding(Operation.CLOSE)
         if not self._thread.is_current():
             with self._close_mutex:
