@@ -27,6 +27,7 @@ from mjhost.env.limits import nominal_time
 from mjhost.env.phases import Operation
 from mjhost.env.records import Fault, FaultKind, StepReason
 from mjhost.env.shortcut import hooked_single_step_of, single_step_of
+from mjhost.env.turns import SHORT_STEP_S, turns
 from mjhost.errors import DivergenceError
 from mjhost.locking import held_lower_scopes
 
@@ -54,6 +55,7 @@ class Stepper:
     def __init__(self, core: EnvCore) -> None:
         self._core = core
         self._stride = 1  # hooked steps between two looks at the clock
+        self._step_s = 0.0  # what a hooked step takes, s wall; 0 while unknown
         self.chunk = 1  # steps that fit into a part of a slice, learned as it goes
         self._warning_counts: dict[str, int] = {}
         self._warning_told: dict[str, float] = {}
@@ -139,22 +141,27 @@ class Stepper:
         before, trap = sys.unraisablehook, interrupts_surface(route)
         trap.before[0] = before
         host_lock.acquire(asked=Operation.STEP)
+        turns.steppers += 1
         try:
             if threading.current_thread() is threading.main_thread():
                 sys.unraisablehook = trap.hook
             with route.stepping(Entry.STEP):
                 while room > 0 and not core.attention:
+                    if turns.steppers > 1 and self._step_s < SHORT_STEP_S:
+                        turns.take(me, self._step_s)
                     started, stride = time.perf_counter(), min(room, self._stride)
                     for _ in range(stride):
                         step()
                         if core.attention:
                             break
+                    turns.give(me)
                     room -= stride
                     now = time.perf_counter()
                     self._fit_stride(stride, now - started)
                     if waiting or host_waiting or now >= end:
                         break
         finally:
+            turns.steppers -= 1
             # The inlined releases: no call comes before the lock is free, so that an interrupt on
             # the way out cannot leave it held. This thread holds nothing else below physics.
             if sys.unraisablehook is trap.hook:
@@ -164,12 +171,15 @@ class Stepper:
             host_lock.baton.append(None)
             if host_waiting:
                 host_lock.kick()
+            turns.give(me)
 
     def _fit_stride(self, stride: int, wall_s: float) -> None:
         """Sizes the steps between two looks at clock and waiters: a tenth of a slice's worth."""
         target = self._core.slice_s * _STRIDE_SHARE
         fitting = int(target * stride / wall_s) if wall_s > 0 else stride * _GROWTH
         self._stride = max(1, min(fitting, stride * _GROWTH))
+        # The least that was seen: what others take of the processor is no property of the step.
+        self._step_s = min(self._step_s or wall_s, wall_s / stride)
 
     def _limit_left(self, hosted: HostedModel) -> int:
         limit = self._core.limit
@@ -227,6 +237,7 @@ class Stepper:
         """Begins with single steps again: what a step costs may have changed by any factor."""
         self.chunk = 1
         self._stride = 1
+        self._step_s = 0.0
 
     def catch_up_schedule(self) -> None:
         """Tells the schedule of the steps it has not seen: the quick ways of stepping count none.
