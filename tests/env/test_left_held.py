@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from threading import get_ident
 
 import mujoco
 import pytest
 
+from mjhost.callbacks import InterruptsSurface, router
+from mjhost.callbacks.route import Stepping
 from mjhost.env import MujocoEnv
 from mjhost.env.stepping import Stepper
 from mjhost.errors import LockOrderError, ReentrancyError
-from mjhost.locking import Holding
+from mjhost.locking import Holding, OrderedLock
+from mjhost.plugins import Plugin
 from tests.env.models import PENDULUM
 
 
@@ -100,3 +105,51 @@ def test_a_reset_interrupted_after_the_engines_part_leaves_counters_that_fit(tra
         for _ in range(5):
             mujoco.mj_step(env.model, data)
         assert env.data.qpos.tobytes() == data.qpos.tobytes()
+
+
+class Controlled(Plugin):
+    def control(self, model, data):
+        data.ctrl[:] = 0.1
+
+    def post_step(self, model, data):
+        pass
+
+
+RELEASES = {
+    "release": OrderedLock.release,
+    "exit": OrderedLock.__exit__,
+    "end of the mark": Stepping.__exit__,
+    "end of the trap": InterruptsSurface.__exit__,
+}
+
+
+@pytest.mark.parametrize("where", sorted(RELEASES))
+@pytest.mark.parametrize("operation", ["forward", "inverse", "reset", "reload_plugins"])
+@pytest.mark.parametrize("then", ["step", "reset", "reload_plugins", "close"])
+def test_the_host_lock_and_its_marks_do_not_outlive_an_interrupt(operation, where, then, traced):
+    trap = sys.unraisablehook
+    with MujocoEnv(PENDULUM, plugins=[Controlled]) as env:
+        env.step(3)
+        before = sys.gettrace()
+        traced(call_at(RELEASES[where].__code__, interrupt))
+        try:
+            with contextlib.suppress(KeyboardInterrupt):  # not every operation comes by there
+                getattr(env, operation)()
+        finally:
+            sys.settrace(before)
+        getattr(env, then)()
+        if then == "step":
+            env.pause()  # the shortcut of a step looks at nothing
+        assert not env._plugging.host.lock.held_by_me()
+        assert sys.unraisablehook is trap
+        assert get_ident() not in router.hosting
+        if then != "close":
+            assert env.step(2).completed == 2
+
+
+def test_an_open_plugin_access_scope_is_no_host_lock_left_held():
+    with MujocoEnv(PENDULUM, plugins=[Controlled]) as env:
+        (handle,) = env.plugins
+        with handle.access(), pytest.raises(LockOrderError):
+            env.reset()
+        assert env.step().completed == 1

@@ -51,6 +51,18 @@ def _trap(before: list[Any], default: Route, unraisable: Any) -> None:
         route.parked.append(unraisable.exc_value)
 
 
+def is_trap_set() -> bool:
+    """Whether a trap is in place, of whatever route."""
+    hook = sys.unraisablehook
+    return isinstance(hook, partial) and hook.func is _trap
+
+
+def remove_left_trap() -> None:
+    """Takes away a trap that an interrupt kept from being taken away; no step is under way."""
+    if is_trap_set():
+        sys.unraisablehook = sys.unraisablehook.args[0][0]  # type: ignore[attr-defined]
+
+
 def interrupts_surface(route: Route) -> InterruptsSurface:
     """The trap of ``route``: what its thunks would lose is parked."""
     return InterruptsSurface(route)

@@ -265,6 +265,10 @@ class Route:
         self._put_clock(thread)
         return before
 
+    def is_marked(self, thread: int) -> bool:
+        """Whether ``thread`` is inside ``stepping`` of this route."""
+        return thread in self._threads
+
     def unmark_thread(self, thread: int, before: Route | None) -> None:
         """Undoes ``mark_thread``."""
         self._threads.remove(thread)

@@ -190,6 +190,12 @@ class Router:
             port.cell.value = None
             lifted.append((port, value))
 
+    def forget_thread(self, thread: int) -> None:
+        """Ends the marks of a thread that steps nothing: an interrupt kept them from ending."""
+        while (route := self.hosting.get(thread)) is not None and route.is_marked(thread):
+            route.unmark_thread(thread, None)
+        self.hosting.pop(thread, None)
+
     def quiet_thread(self) -> AbstractContextManager[None]:
         """Lets no foreign callback be reached from this thread; costs nothing if there is none."""
         if any(port.foreign is not None for port in self._watched):

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import mujoco
 
-from mjhost.callbacks import call_context
+from mjhost.callbacks import call_context, is_trap_set, remove_left_trap, router
 from mjhost.env.access_control import AccessControl
 from mjhost.env.events import EventHub
 from mjhost.env.pacing import Pacer, RealtimeMeter, Waker
@@ -32,7 +32,7 @@ from mjhost.env.session import SessionClock
 from mjhost.errors import FaultError, LockOrderError, QueueFullError, ReentrancyError
 from mjhost.generation import FrameGeneration, ModelGeneration, OptionsEpoch, PluginGeneration
 from mjhost.locking import LockLevel, PhysicsLock, held_lower_scopes, refuse_below
-from mjhost.plugins import active_hook
+from mjhost.plugins import ACCESS_SCOPE, active_hook
 
 if TYPE_CHECKING:
     from mjhost.env.hooks import StepHooks
@@ -46,8 +46,9 @@ SOON_LIMIT = 1024
 """Most callables that may wait in ``call_soon``; one more raises ``QueueFullError``."""
 
 
-def _is_of_env(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__", "")).startswith("mjhost.env.")
+def _is_of_core(frame: FrameType) -> bool:
+    name = str(frame.f_globals.get("__name__", ""))
+    return name.startswith(("mjhost.env.", "mjhost.plugins.", "mjhost.callbacks."))
 
 
 class EnvCore:
@@ -116,8 +117,10 @@ class EnvCore:
                 if not self._was_left_held():
                     self._refuse_inside(operation, "a step")
                 self.lock.release()
-            if held_lower_scopes and self._is_inside_forward():
-                self._refuse_inside(operation, "a forward on the env's data")
+            if held_lower_scopes or is_trap_set():
+                self._give_back_host_lock()
+                if self._is_inside_forward():
+                    self._refuse_inside(operation, "a forward on the env's data")
         self.admit_locked(operation)
 
     def admit_locked(self, operation: Operation) -> None:
@@ -168,18 +171,31 @@ class EnvCore:
 
     @staticmethod
     def _was_left_held() -> bool:
-        """Whether this thread owns the lock only because an interrupt kept it from giving it up.
+        """Whether this thread owns a lock only because an interrupt kept it from giving it up.
 
         Such an interrupt hits the very entry of a release, where Python offers no cure. Whoever
-        holds the lock by right is an env's own code further down this thread's stack; below the
+        holds the lock by right is mjhost's own code further down this thread's stack; below the
         code that is asking now there is none.
         """
         frame: FrameType | None = sys._getframe(1)
-        while frame is not None and _is_of_env(frame):
+        while frame is not None and _is_of_core(frame):
             frame = frame.f_back
-        while frame is not None and not _is_of_env(frame):
+        while frame is not None and not _is_of_core(frame):
             frame = frame.f_back
         return frame is None
+
+    def _give_back_host_lock(self) -> None:
+        """Gives up the plugin-host lock if an interrupt left it, as ``admit`` does with its own.
+
+        An open access scope holds it without a frame on the stack, and says so.
+        """
+        lock = self.plugging.host.lock
+        held = lock.held_by_me() and lock.scope != ACCESS_SCOPE
+        if (held or is_trap_set()) and self._was_left_held():
+            while held and lock.held_by_me():
+                lock.release()
+            router.forget_thread(threading.get_ident())
+            remove_left_trap()
 
     def _is_inside_forward(self) -> bool:
         """Whether this thread is in a hook that fires in an engine call of the user's own."""

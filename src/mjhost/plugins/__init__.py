@@ -6,7 +6,7 @@ one generation of them at a time. Only the env calls a ``PluginHost``.
 
 from __future__ import annotations
 
-from mjhost.plugins.access import PluginHandle, ScopedPluginAccess
+from mjhost.plugins.access import ACCESS_SCOPE, PluginHandle, ScopedPluginAccess
 from mjhost.plugins.adapter import PluginAdapter, PluginHookAdapter
 from mjhost.plugins.diagnostics import (
     PhaseDiagnostics,
@@ -22,6 +22,7 @@ from mjhost.plugins.plugin import Plugin
 from mjhost.plugins.statistics import HookTiming, PluginStatistics
 
 __all__ = [
+    "ACCESS_SCOPE",
     "HOOKS",
     "STEP_PHASES",
     "AdapterFactory",

@@ -26,6 +26,9 @@ from mjhost.plugins.statistics import PluginStatistics
 if TYPE_CHECKING:
     from mjhost.plugins.host import PluginHost
 
+ACCESS_SCOPE: Final = "plugin access scope"
+"""What the host lock is held for while a scope is open."""
+
 LONG_SCOPE_S: Final = 0.1
 """A scope that holds up stepping for longer than this (s wall) is reported."""
 

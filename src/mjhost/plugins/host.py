@@ -38,6 +38,7 @@ from mjhost.errors import (
 from mjhost.generation import ModelGeneration, PluginGeneration
 from mjhost.locking import LockLevel, OrderedLock
 from mjhost.plugins.access import (
+    ACCESS_SCOPE,
     LONG_SCOPE_S,
     PluginHandle,
     ScopedPluginAccess,
@@ -218,7 +219,7 @@ class PluginHost(Dispatch):
             raise ReentrancyError(
                 f"plugin access was asked for from inside {inside}; leave it first"
             )
-        self.lock.acquire(asked="plugin access scope")
+        self.lock.acquire(asked=ACCESS_SCOPE)
         try:
             active = self._expected(expected_plugin_generation, expected_model_generation)
             return ScopedPluginAccess(self, active.model_generation, active.plugin_generation)
