@@ -29,6 +29,9 @@ if TYPE_CHECKING:
         CallbackSignatureError,
         CallbackTakenError,
         DivergenceError,
+        EngineDeclarationError,
+        EngineNameTakenError,
+        EnginePluginError,
         EnvClosedError,
         FaultError,
         ForeignCallbackError,
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
         MjhostError,
         ModelLoadError,
         NotAuthorizedError,
+        NotCompilableError,
         NotLoadedError,
         NotPausedError,
         OptionsRejected,
@@ -75,6 +79,9 @@ __all__ = [
     "CallbackSignatureError",
     "CallbackTakenError",
     "DivergenceError",
+    "EngineDeclarationError",
+    "EngineNameTakenError",
+    "EnginePluginError",
     "EnvClosedError",
     "EnvInfo",
     "Fault",
@@ -92,6 +99,7 @@ __all__ = [
     "ModelLoadError",
     "MujocoEnv",
     "NotAuthorizedError",
+    "NotCompilableError",
     "NotLoadedError",
     "NotPausedError",
     "OptionsEpoch",
@@ -139,6 +147,9 @@ _HOMES: Final = {
         "CallbackSignatureError",
         "CallbackTakenError",
         "DivergenceError",
+        "EngineDeclarationError",
+        "EngineNameTakenError",
+        "EnginePluginError",
         "EnvClosedError",
         "FaultError",
         "ForeignCallbackError",
@@ -148,6 +159,7 @@ _HOMES: Final = {
         "MjhostError",
         "ModelLoadError",
         "NotAuthorizedError",
+        "NotCompilableError",
         "NotLoadedError",
         "NotPausedError",
         "OptionsRejected",
@@ -183,7 +195,7 @@ _HOMES: Final = {
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}
 _MODULES: Final = frozenset(
-    {"callbacks", "env", "errors", "generation", "models", "options", "plugins"}
+    {"callbacks", "engine", "env", "errors", "generation", "models", "options", "plugins"}
 )
 
 # Hidden from type checkers: for them a name that does not exist shall be an error.

@@ -25,6 +25,10 @@ Each class is also the builtin that a caller would naturally catch::
     ├── CallbackTakenError       RuntimeError     the callback has one owner per env, and has it
     ├── ForeignCallbackError     RuntimeError     another library's callback is in the way
     ├── CallbackResultError      TypeError        a callback returned what the engine cannot use
+    ├── EnginePluginError        RuntimeError     an engine extension raised; the step is undone
+    ├── EngineDeclarationError   TypeError        a class that cannot be an engine extension
+    │   └── NotCompilableError                    `compiled=True`, and Numba cannot
+    ├── EngineNameTakenError     ValueError       another implementation is registered by that name
     ├── UnsupportedEngineError   ImportError      the installed MuJoCo is not what mjhost can host
     └── NotAuthorizedError       PermissionError  a mutating operation without the token
 
@@ -165,6 +169,43 @@ class ForeignCallbackError(MjhostError, RuntimeError):
 
 class CallbackResultError(MjhostError, TypeError):
     """A callback returned something that is no answer; the state is that before the step."""
+
+
+class EnginePluginError(MjhostError, RuntimeError):
+    """A method of an engine extension raised, which is the cause; its step did not happen.
+
+    Attributes:
+        plugin: the registered name.
+        instance: index of the plugin instance in the model; ``None`` outside of one.
+        method: the method that raised.
+    """
+
+    def __init__(self, message: str, *, plugin: str, instance: int | None, method: str) -> None:
+        super().__init__(message)
+        self.plugin = plugin
+        self.instance = instance
+        self.method = method
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _engine_plugin_error, (str(self), self.plugin, self.instance, self.method)
+
+
+def _engine_plugin_error(
+    message: str, plugin: str, instance: int | None, method: str
+) -> EnginePluginError:
+    return EnginePluginError(message, plugin=plugin, instance=instance, method=method)
+
+
+class EngineDeclarationError(MjhostError, TypeError):
+    """A class or function that cannot be the engine extension it is declared to be."""
+
+
+class NotCompilableError(EngineDeclarationError):
+    """A method that was to be compiled and cannot be; the message names its file and line."""
+
+
+class EngineNameTakenError(MjhostError, ValueError):
+    """The engine has another implementation under that name, for the life of the process."""
 
 
 class UnsupportedEngineError(MjhostError, ImportError):

@@ -63,7 +63,8 @@ def only_callbacks_touches_the_engine_hooks(source: Source) -> list[Violation]:
 
 
 def only_the_registry_registers_with_the_engine(source: Source) -> list[Violation]:
-    if source.within("engine/registry"):
+    # The ABI layer gives the names their prototypes; it registers nothing itself.
+    if source.within("engine/registry", "engine/abi/symbols"):
         return []
     return [
         source.violation(node, scope, f"{name}: only engine/registry registers with the engine")
@@ -80,7 +81,9 @@ OPTIONAL = {
     "llvmlite": ("callbacks/", "engine/"),
     "numba": ("callbacks/", "engine/"),
 }
-EVERYWHERE = REQUIRED | {"mjhost"} | set(sys.stdlib_module_names)
+# In the standard library from 3.14 on.
+NEWER = {"annotationlib"}
+EVERYWHERE = REQUIRED | {"mjhost"} | NEWER | set(sys.stdlib_module_names)
 
 
 def optional_dependencies_stay_in_their_package(source: Source) -> list[Violation]:

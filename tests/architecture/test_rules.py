@@ -31,6 +31,11 @@ BROKEN = [
         "engine/codecs.py",
         "l.mjp_registerDecoder()",
     ),
+    (
+        rules.only_the_registry_registers_with_the_engine,
+        "engine/abi/verify.py",
+        "l.mjp_registerPlugin(p)",
+    ),
     (rules.only_the_registry_registers_with_the_engine, "cli/x.py", "m.mj_loadPluginLibrary('x')"),
     (rules.optional_dependencies_stay_in_their_package, "env/x.py", "def f():\n    import numba"),
     (rules.optional_dependencies_stay_in_their_package, "env/x.py", "from llvmlite import ir"),

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from mjhost.callbacks.context import CallContext, call_context
 from mjhost.callbacks.hook import GuardedHook
-from mjhost.callbacks.interrupts import InterruptsSurface, interrupts_surface, is_trap_set, remove_left_trap
+from mjhost.callbacks.interrupts import (
+    InterruptsSurface,
+    interrupts_surface,
+    is_trap_set,
+    remove_left_trap,
+)
 from mjhost.callbacks.kinds import KINDS, CallbackKind, Result
 from mjhost.callbacks.registry import Callbacks, CallbackToken
 from mjhost.callbacks.route import IDLE, Entry, Route

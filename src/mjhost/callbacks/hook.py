@@ -70,8 +70,13 @@ def hook_of(kind: CallbackKind, fn: Any) -> Hook:
     Args:
         kind: the kind it is for.
         fn: a Python callable, a ctypes function pointer, or something compiled that has one as its
-            ``ctypes`` attribute (a Numba ``cfunc``).
+            ``ctypes`` attribute (a Numba ``cfunc``); or what knows its hook itself, by a method
+            ``hook_for(kind)``.
     """
+    own = getattr(fn, "hook_for", None)
+    if own is not None:
+        made: Hook = own(kind)
+        return made
     pointer = fn if isinstance(fn, FunctionPointer) else getattr(fn, "ctypes", None)
     if isinstance(pointer, FunctionPointer):
         _check_prototype(kind, pointer)

@@ -55,6 +55,8 @@ class Port:
         self._thunk_address = 0
         self._before = 0
         self._below: Any = None  # what was there before, as a ctypes function
+        self._stand_in: Closure | None = None
+        self._stand_in_pointer = 0
         self.written = 0
         self.cell: ctypes.c_void_p = exported_pointer(kind)
 
@@ -89,7 +91,7 @@ class Port:
         self._before, self.foreign = before, found
         self._below = self.kind.prototype(before) if before else None
         if self._frame is not None:
-            self._frame.fall_through_to(before)
+            self._frame.fall_through_to(self._stand_in_pointer or before)
             self.written = self._frame.address
         else:
             self.written = self._thunk_address
@@ -138,6 +140,25 @@ class Port:
             self._frame.hooks.drop(key)
         self.hooks.pop(key, None)
 
+    @property
+    def falls_through(self) -> bool:
+        """Whether calls for data that nobody hooks lead anywhere."""
+        return self.foreign is not None or self._stand_in is not None
+
+    def stand_in(self, call: Closure | None, pointer: int = 0) -> None:
+        """Answers for data that nobody hooks, in the place of what was there before.
+
+        Contract: while the port is acquired; taken back before it is released.
+
+        Args:
+            call: takes the engine's arguments and raises nothing; ``None`` gives the place back.
+            pointer: the same as machine code, where frames can jump to it.
+        """
+        self._stand_in = call
+        self._stand_in_pointer = 0 if call is None else pointer
+        if self._frame is not None:
+            self._frame.fall_through_to(self._stand_in_pointer or self._before)
+
     def ask_below(self, *arguments: int) -> Any:
         """The answer for data that nobody hooks: what was there before, or the neutral value.
 
@@ -145,11 +166,16 @@ class Port:
         frame, which is right unless it leaves by ``mju_error``: ctypes callbacks never do.
         """
         if not self.kind.arguments:
-            return self._ask_clock()
-        quiet = self.foreign is not None and get_ident() in self._quiet_threads
-        if self._below is None or quiet:
+            return self._ask_clock() if self._stand_in is None else self._stand_in()
+        below = self._below if self._stand_in is None else self._stand_in
+        quiet = self.falls_through and get_ident() in self._quiet_threads
+        if below is None or quiet:
             return self.kind.neutral
-        return self._below(*arguments)
+        return below(*arguments)
+
+    def ask_clock_below(self) -> float:
+        """What the clock says that was there before."""
+        return self._ask_clock()
 
     def _ask_clock(self) -> float:
         if self._below is None:

@@ -243,10 +243,10 @@ class Callbacks:
         if len(hooks) == 1 and (hooks[0].pointer or self._guard is None or not what.arguments):
             return hooks[0].given
         if self._guard is None:
-            return _in_order(what, tuple(hook.call for hook in hooks))
+            return in_order(what, tuple(hook.call for hook in hooks))
         forms = [both_forms(hook.call) for hook in hooks]
-        inside = _in_order(what, tuple(form[0] for form in forms))
-        outside = _in_order(what, tuple(form[1] for form in forms))
+        inside = in_order(what, tuple(form[0] for form in forms))
+        outside = in_order(what, tuple(form[1] for form in forms))
         return GuardedHook(inside, _holding(self._guard, outside))
 
 
@@ -258,7 +258,7 @@ def _holding(guard: AbstractContextManager[object], fn: Closure) -> Closure:
     return call
 
 
-def _in_order(kind: CallbackKind, calls: tuple[Closure, ...]) -> Closure:
+def in_order(kind: CallbackKind, calls: tuple[Closure, ...]) -> Closure:
     """Several hooks as one."""
     if len(calls) == 1:
         return calls[0]

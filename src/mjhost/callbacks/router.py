@@ -198,7 +198,7 @@ class Router:
 
     def quiet_thread(self) -> AbstractContextManager[None]:
         """Lets no foreign callback be reached from this thread; costs nothing if there is none."""
-        if any(port.foreign is not None for port in self._watched):
+        if any(port.falls_through for port in self._watched):
             return self._quietly()
         return nullcontext()
 

@@ -87,6 +87,25 @@ PluginsFlag = Annotated[
         show_default=False,
     ),
 ]
+EngineFlag = Annotated[
+    bool,
+    typer.Option(
+        "--engine",
+        help="Show what is registered with the engine instead; --plugins then names modules, .py "
+        "files, native libraries or directories of them.",
+    ),
+]
+TraceFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--trace",
+        metavar="MODEL",
+        help="With --engine: follow each engine plugin of a model from its declaration to its "
+        "calls per step.",
+        autocompletion=complete_model,
+        show_default=False,
+    ),
+]
 JsonFlag = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else there.")
 ]

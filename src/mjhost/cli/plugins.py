@@ -15,9 +15,11 @@ import typer
 from mjhost.cli import output
 from mjhost.cli.arguments import (
     DebugFlag,
+    EngineFlag,
     JsonFlag,
     OptionalModelArgument,
     PluginsFlag,
+    TraceFlag,
     model_path,
 )
 from mjhost.cli.exits import ExitStatus
@@ -39,6 +41,8 @@ def plugins(
     model: OptionalModelArgument = None,
     *,
     plugins: PluginsFlag = None,
+    engine: EngineFlag = False,
+    trace: TraceFlag = None,
     watch: Annotated[
         bool,
         typer.Option(
@@ -58,7 +62,11 @@ def plugins(
     * `mjhost plugins`
     * `mjhost plugins robot.xml --plugins controller.py:Impedance --debug`
     * `mjhost plugins robot.xml --plugins plugins.yaml --watch`
+    * `mjhost plugins --engine --plugins my_pid.py --trace robot.xml`
     """
+    if engine or trace is not None:
+        _show_engine(plugins or [], model, trace, engine=engine, watch=watch, json=json)
+        return
     path = model_path(model or "demo")
     wanted = plugins or [str(PLUGIN_FILE)]
     if watch:
@@ -74,6 +82,30 @@ def plugins(
     if report.failures or report.trial_failure is not None:
         output.note("error: not everything worked; see above")
         raise typer.Exit(ExitStatus.FAILED)
+
+
+def _show_engine(
+    plugins: list[str],
+    model: str | None,
+    trace: str | None,
+    *,
+    engine: bool,
+    watch: bool,
+    json: bool,
+) -> None:
+    if not engine:
+        raise typer.BadParameter("needs --engine", param_hint="'--trace'")
+    if watch:
+        raise typer.BadParameter("and --watch exclude each other", param_hint="'--engine'")
+    if model is not None:
+        raise typer.BadParameter(
+            f"takes no MODEL, got {model!r}; did you mean --trace {model}?", param_hint="'--engine'"
+        )
+    from mjhost.cli.engine_plugins import (
+        show,
+    )  # the engine layer costs time that others do not need
+
+    show(plugins, trace, json=json)
 
 
 def _watch(files: Watch, wanted: list[str], path: Path, *, json: bool, debug: bool) -> None:

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mjhost.callbacks import Entry, Route, router
 from mjhost.env.engine_log import WarningCounters
+from mjhost.env.extensions import raise_failure
 from mjhost.env.hooks import raise_parked
 from mjhost.env.stepping import adopt_this_thread
 from mjhost.errors import DivergenceError, InvalidArgumentError
@@ -83,12 +84,11 @@ def linearize(
         mujoco.mjd_transitionFD(model, data, eps, centered, found.A, found.B, found.C, found.D)
 
     adopt_this_thread()
-    hosted.state.save()
     try:
-        plugging.call_engine(hosted, Entry.FINITE_DIFFERENCE, differences)
+        plugging.call_engine(hosted, Entry.FINITE_DIFFERENCE, differences)  # undoes what raises
     finally:
         hosted.state.restore()
-        stepper.refresh(hosted)
+    stepper.refresh(hosted)
     return found
 
 
@@ -142,6 +142,7 @@ def _step(route: Route, warnings: WarningCounters, step: int) -> None:
     warnings.clear()
     mujoco.mj_step(route.model, route.data)
     raise_parked(route)
+    raise_failure(route.data)
     if warnings.diverged():
         what = ", ".join(sorted(warnings.counts()))
         raise DivergenceError(

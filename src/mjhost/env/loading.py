@@ -36,6 +36,13 @@ import numpy as np
 
 from mjhost.env import engine_log
 from mjhost.env.engine_log import WarningCounters
+from mjhost.env.extensions import (
+    hint_for,
+    model_suffixes,
+    prepare_decoder,
+    raise_failure,
+    register_bundled,
+)
 from mjhost.env.mjb import check_image
 from mjhost.errors import InvalidArgumentError, ModelLoadError, did_you_mean
 from mjhost.layout import library
@@ -151,10 +158,12 @@ class ModelSource:
                 f"{converted}"
             )
         if suffix not in _SUFFIXES and not path.is_dir():
-            raise ModelLoadError(
-                f"{path}: a model file ends in {', '.join(_SUFFIXES)}, this one in "
-                f"{suffix or 'nothing'!r}"
-            )
+            known = (*_SUFFIXES, *sorted(model_suffixes()))
+            if suffix not in known:
+                raise ModelLoadError(
+                    f"{path}: a model file ends in {', '.join(known)}, this one in "
+                    f"{suffix or 'nothing'!r}; engine.decoder adds more"
+                )
         return cls("path", str(path), path, path)
 
     def __repr__(self) -> str:
@@ -244,14 +253,26 @@ def _compiled(
     if source.path is not None:
         _check_file(source.path)
     try:
-        with _fresh_assets():
-            return _engine_model(source)
+        try:
+            return _freshly_compiled(source)
+        except _ENGINE_ERRORS as error:
+            if not register_bundled(str(error)):
+                raise
+            return _freshly_compiled(source)
     except _ENGINE_ERRORS as error:
         if isinstance(error, ModelLoadError):
             raise
         reason = _one_line(error) or type(error).__name__
         said = "".join(f"; {message}" for message in messages if message not in reason)
-        raise ModelLoadError(f"{source.label} does not compile: {reason}{said}") from error
+        hint = hint_for(reason)
+        raise ModelLoadError(f"{source.label} does not compile: {reason}{said}{hint}") from error
+
+
+def _freshly_compiled(
+    source: ModelSource,
+) -> tuple[mujoco.MjModel, mujoco.MjSpec | None]:
+    with _fresh_assets():
+        return _engine_model(source)
 
 
 @contextlib.contextmanager
@@ -282,6 +303,8 @@ def _spec(source: ModelSource) -> mujoco.MjSpec:
         return source._content.copy()
     if source.kind == "text":
         return mujoco.MjSpec.from_string(source._content, assets=source._assets)
+    if source.path is not None:
+        prepare_decoder(source.path)
     return mujoco.MjSpec.from_file(str(source._content))
 
 
@@ -305,7 +328,9 @@ def _compiler_warnings(spec: mujoco.MjSpec | None) -> list[str]:
 
 def _made_data(source: ModelSource, model: mujoco.MjModel) -> mujoco.MjData:
     try:
-        return mujoco.MjData(model)
+        data = mujoco.MjData(model)
+        raise_failure(data)
+        return data
     except _ENGINE_ERRORS as error:
         raise ModelLoadError(
             f"no data can be made for {source.label}: {_one_line(error)}"
@@ -315,6 +340,7 @@ def _made_data(source: ModelSource, model: mujoco.MjModel) -> mujoco.MjData:
 def _forward(source: ModelSource, model: mujoco.MjModel, data: mujoco.MjData) -> None:
     try:
         mujoco.mj_forward(model, data)
+        raise_failure(data)
     except _ENGINE_ERRORS as error:
         raise ModelLoadError(
             f"{source.label} compiles, but its first forward fails: {_one_line(error)}"

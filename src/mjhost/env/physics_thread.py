@@ -23,7 +23,7 @@ from mjhost.env.manual import acquire_while_alive
 from mjhost.env.phases import Operation
 from mjhost.env.records import Fault, FaultKind
 from mjhost.env.steady import run_steadily
-from mjhost.errors import DivergenceError, ForeignCallbackError
+from mjhost.errors import DivergenceError, EnginePluginError, ForeignCallbackError
 
 if TYPE_CHECKING:
     from mjhost.env.core import EnvCore
@@ -178,6 +178,7 @@ def fault_of(
     notes = getattr(error, "__notes__", [])
     detail = f" ({'; '.join(notes)})" if notes else ""
     kind, source = _blame(error, notes, culprit)
+    plugin, hook = _culprit_names(error, culprit)
     return Fault(
         kind=kind,
         message=f"{type(error).__name__}: {error}{detail}",
@@ -186,9 +187,19 @@ def fault_of(
         sim_time=hosted.data.time,
         error_type=f"{type(error).__module__}.{type(error).__qualname__}",
         traceback="".join(traceback.format_exception(error)),
-        plugin=culprit.name if culprit is not None else None,
-        hook=culprit.phase if culprit is not None else None,
+        plugin=plugin,
+        hook=hook,
     )
+
+
+def _culprit_names(
+    error: BaseException, culprit: PluginFailure | None
+) -> tuple[str | None, str | None]:
+    if culprit is not None:
+        return culprit.name, culprit.phase
+    if isinstance(error, EnginePluginError):
+        return error.plugin, error.method
+    return None, None
 
 
 def _blame(
@@ -198,6 +209,8 @@ def _blame(
         return FaultKind.HOOK, f"plugin {culprit.name!r}, {culprit.phase}"
     if isinstance(error, ForeignCallbackError):
         return FaultKind.CALLBACK, "another callback"
+    if isinstance(error, EnginePluginError):
+        return FaultKind.ENGINE_PLUGIN, f"engine plugin {error.plugin!r}, {error.method}"
     source = notes[0] if notes else "mjhost"
     if isinstance(error, (mujoco.FatalError, mujoco.UnexpectedError)):
         return FaultKind.ENGINE_ERROR, source

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from mjhost.callbacks import Callbacks, Entry, GuardedHook, Route, router
 from mjhost.env.events import PluginFailed
+from mjhost.env.extensions import raise_failure
 from mjhost.env.hooks import ModelCall, StepHooks, raise_parked
 from mjhost.env.schedule import Task
 from mjhost.errors import ForeignCallbackError
@@ -224,25 +225,32 @@ class Plugging:
         call: Callable[[mujoco.MjModel, mujoco.MjData], None],
     ) -> None:
         """One call of the engine on the pair in which hooks fire; undone if one raises."""
-        core, route = self._core, self._route
+        core = self._core
         if core.hooks_stale:
             self.settle()
-        if core.hooks is None or route is None:
-            call(hosted.model, hosted.data)
-            return
         hosted.state.save()
         qacc = hosted.data.qacc.copy()  # no part of the state, but what mj_inverse is asked about
         try:
-            with core.hooks.scope(), route.entered(entry):
+            with self._hooks_in_place(entry):
                 call(hosted.model, hosted.data)
-                raise_parked(route)
+            raise_failure(hosted.data)
         except BaseException as error:
-            route.take()
-            hosted.state.restore()
-            self._stepper.refresh(hosted)
+            if self._route is not None:
+                self._route.take()
+            self._stepper.undo_call(hosted, error)
             hosted.data.qacc[:] = qacc
             self.tell_failure(hosted, error)
             raise
+
+    @contextlib.contextmanager
+    def _hooks_in_place(self, entry: Entry) -> Iterator[None]:
+        hooks, route = self._core.hooks, self._route
+        if hooks is None or route is None:
+            yield
+            return
+        with hooks.scope(), route.entered(entry):
+            yield
+            raise_parked(route)
 
     @contextlib.contextmanager
     def in_task(self, hosted: HostedModel) -> Iterator[None]:

@@ -49,6 +49,7 @@ class FaultKind(enum.StrEnum):
     TASK = "task"
     HOOK = "hook"
     CALLBACK = "callback"
+    ENGINE_PLUGIN = "engine plugin"
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -58,7 +59,7 @@ class Fault(msgspec.Struct, frozen=True):
         kind: what sort of failure it was.
         message: one readable line.
         source: who raised: a plugin with its hook, a task, or ``"engine"``.
-        plugin, hook: the plugin that raised and where; ``None`` if it was none.
+        plugin, hook: the plugin, or engine plugin, that raised and where; ``None`` if none did.
         step: the step that failed, counted from the last reset or load (the first step is 1).
         sim_time: simulation time at the start of that step, s sim.
         error_type: qualified name of the exception, empty for a divergence.

@@ -23,12 +23,13 @@ import mujoco
 from mjhost.callbacks import Entry, interrupts_surface
 from mjhost.env.engine_log import adopt, adopted
 from mjhost.env.events import EngineWarning, FaultRaised, Paused, Resumed, StepLimitReached
+from mjhost.env.extensions import failure_of, raise_failure
 from mjhost.env.limits import nominal_time
 from mjhost.env.phases import Operation
 from mjhost.env.records import Fault, FaultKind, StepReason
 from mjhost.env.shortcut import hooked_single_step_of, single_step_of
 from mjhost.env.turns import SHORT_STEP_S, turns
-from mjhost.errors import DivergenceError
+from mjhost.errors import DivergenceError, EnginePluginError
 from mjhost.locking import held_lower_scopes
 
 if TYPE_CHECKING:
@@ -320,8 +321,9 @@ class Stepper:
         # An interrupt is no property of a step: nothing to find, the chunk's start is the state.
         if steps > 1 and isinstance(error, Exception):
             hosted.steps += self._replay(hosted, steps)
-        self.refresh(hosted)
-        error.add_note(f"raised by the engine in step {hosted.steps + 1}")
+        self._refresh_undone(hosted, error)
+        where = "in" if isinstance(error, EnginePluginError) else "by the engine in"
+        error.add_note(f"raised {where} step {hosted.steps + 1}")
 
     def roll_back_hooked(self, hosted: HostedModel, hooks: StepHooks, error: BaseException) -> None:
         """After an exception inside a hooked step: the state before its ``pre_step``."""
@@ -329,12 +331,19 @@ class Stepper:
         hosted.state.restore()
         hosted.repeats = hosted.steps + 1
         hooks.route.retry = True
-        self.refresh(hosted)
+        self._refresh_undone(hosted, error)
         error.add_note(f"raised in step {hosted.steps + 1}, which was undone")
         self._core.plugging.tell_failure(hosted, error)
 
     def examine(self, hosted: HostedModel, steps: int) -> None:
-        """The engine warned during a chunk: tells, and turns a divergence into a fault."""
+        """The engine warned during a chunk: tells, and turns a divergence into a fault.
+
+        An extension of the engine that raised tells so by a warning of its own kind.
+        """
+        error = failure_of(hosted.data)
+        if error is not None:
+            self._undo_extension(hosted, steps, error)
+            raise error
         if not hosted.warnings.diverged():
             self._tell(hosted)
             return
@@ -357,6 +366,27 @@ class Stepper:
         self.refresh(hosted)
         self._raise_divergence(hosted, what)
 
+    def _undo_extension(self, hosted: HostedModel, steps: int, error: BaseException) -> None:
+        """Back to the state before the step in which an extension raised ``error``."""
+        hooks = self._core.hooks
+        if hooks is not None and hooks.every_step:
+            self.roll_back_hooked(hosted, hooks, error)
+        else:
+            self.back_to_last_good(hosted, steps, error)
+
+    def undo_call(self, hosted: HostedModel, error: BaseException) -> None:
+        """Back to the saved state after ``error`` of an engine call that is no step."""
+        hosted.state.restore()
+        self._refresh_undone(hosted, error)
+
+    def _refresh_undone(self, hosted: HostedModel, error: BaseException) -> None:
+        """``refresh`` after ``error``; an extension that raises again does not hide it."""
+        try:
+            self.refresh(hosted)
+        except EnginePluginError as again:
+            hosted.warnings.clear()
+            error.add_note(f"what derives from the state could not be computed anew: {again}")
+
     def _replay(self, hosted: HostedModel, steps: int) -> int:
         """Repeats a bad chunk step by step; returns how many were good before the bad one.
 
@@ -368,6 +398,9 @@ class Stepper:
             try:
                 mujoco.mj_step(hosted.model, hosted.data)
             except Exception:  # noqa: BLE001 - the one being looked for; the caller raises it
+                hosted.state.restore()
+                return good
+            if hosted.warnings.any() and failure_of(hosted.data) is not None:
                 hosted.state.restore()
                 return good
             if hosted.warnings.diverged() and self._core.divergence_is_fault:
@@ -390,6 +423,7 @@ class Stepper:
         adopt_this_thread()
         with self._core.plugging.muted():
             mujoco.mj_forward(hosted.model, hosted.data)
+        raise_failure(hosted.data)
         hosted.warnings.clear()
 
     # -- telling -----------------------------------------------------------------------------
