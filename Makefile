@@ -42,7 +42,9 @@ test: $(NEWEST)/.ready  ## the suite on the newest engine
 test-oldest: $(OLDEST)/.ready
 	$(OLDEST)/bin/$(PYTEST) $(ARGS)
 
-test-all: test test-oldest  ## the suite on both engines
+test-all: $(NEWEST)/.ready $(OLDEST)/.ready  ## the suite on both engines, side by side
+	$(NEWEST)/bin/python tools/side_by_side.py \
+	    $(NEWEST)/bin/$(PYTEST) $(ARGS) -- $(OLDEST)/bin/$(PYTEST) $(ARGS)
 
 test-slow: $(NEWEST)/.ready $(OLDEST)/.ready  ## soak and fuzz tests on both engines; minutes
 	$(NEWEST)/bin/$(PYTEST) -m soak --timeout 3600 -o faulthandler_timeout=3000 $(ARGS)
