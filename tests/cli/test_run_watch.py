@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import signal
 
@@ -14,6 +15,8 @@ from mjhost import models
 from mjhost.cli.session import Plan, Session
 from mjhost.cli.terminal import StatusLine
 from mjhost.cli.watching import Watch
+from mjhost.engine import registry
+from mjhost.engine.sources import bring_in
 from mjhost.env import MujocoEnv
 from mjhost.generation import ModelGeneration, PluginGeneration
 from tests.cli.models import write
@@ -44,6 +47,7 @@ BALL = """
 </mujoco>
 """
 PART = '<mujocoinclude><default><geom rgba="1 0 0 1"/></default></mujocoinclude>'
+NUMBERS = itertools.count()
 STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 
 
@@ -74,9 +78,9 @@ class Editor:
         return ""
 
 
-def _host(env, path, capsys, *acts):
+def _host(env, path, capsys, *acts, extensions=()):
     """Runs a watched session to the end of the acts; what was told."""
-    watch = Watch(path)
+    watch = Watch(path, extensions=extensions)
     editor = Editor(*acts)
     session = Session(env, Plan(), StatusLine(io.StringIO(), live=False), editor, watch)
     editor.busy = lambda: session._reloads.busy  # until then its outcome was not told
@@ -115,6 +119,55 @@ def test_edited_plugin_swaps_its_generation_and_no_bit_of_state_is_lost(tmp_path
     with MujocoEnv(path, plugins=[str(write(tmp_path, SOURCE, "push.py"))]) as undisturbed:
         undisturbed.step(steps)
         assert _state(undisturbed.model, undisturbed.data) == ended
+
+
+EXTENSION = """
+from mjhost import engine
+
+@engine.plugin("{name}", capabilities=("passive",))
+class Count:
+    state_size = 1
+
+    def compute(self, model, data, instance, capability):
+        data.qfrc_passive[0] -= {stiffness} * data.qpos[0]
+
+    def advance(self, model, data, instance):
+        self.state[0] += 1.0
+"""
+HINGE = """
+<mujoco>
+  <extension><plugin plugin="{name}"><instance name="i"/></plugin></extension>
+  <worldbody><body><joint axis="0 1 0"/><geom size=".1" pos=".3 0 0"/>
+    <plugin plugin="{name}" instance="i"/></body></worldbody>
+</mujoco>
+"""
+
+
+def test_edited_extension_runs_from_a_step_boundary_on_and_its_state_stays(tmp_path, capsys):
+    name = f"test.watched-{next(NUMBERS)}"
+    source = write(tmp_path, EXTENSION.format(name=name, stiffness=1.0), f"{name}.py")
+    path = write(tmp_path, HINGE.format(name=name))
+    (brought,) = bring_in(str(source))
+    entry = registry.plugin(name)
+    generation = entry.generation
+    with MujocoEnv(path) as env:
+
+        def edit():
+            source.write_text(EXTENSION.format(name=name, stiffness=7.0))
+            return lambda: entry.generation == generation + 1
+
+        def break_it():
+            source.write_text(EXTENSION.format(name=name, stiffness="(") + "class (")
+            steps = env.info.step_count
+            return lambda: env.info.step_count > steps + 500  # longer than the watch looks apart
+
+        told = _host(env, path, capsys, edit, break_it, extensions=[brought])
+        assert env.generations.model == ModelGeneration(1)
+        assert env.data.plugin_state.tolist() == [env.info.step_count]
+        env.forward()
+        assert env.data.qfrc_passive[0] == -7.0 * env.data.qpos[0]
+    assert f"reloaded the extensions of {name}.py" in told
+    assert told.count("reload failed, the old extensions go on") == 1
 
 
 def test_plugin_that_was_broken_from_the_start_is_loaded_once_it_is_good(tmp_path, capsys):

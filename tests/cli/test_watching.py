@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from mjhost.cli.watching import INTERVAL_S, FileWatch, Watch
+from mjhost.cli.watching import INTERVAL_S, Changes, FileWatch, Watch
 from tests.cli.models import write
 
 
@@ -118,7 +118,7 @@ def test_watch_tells_model_and_plugins_apart_and_looks_at_its_interval(file, tmp
     now += INTERVAL_S
     assert not any(watch.changes())
     now += INTERVAL_S
-    assert watch.changes() == (frozenset(), {plugin})
+    assert watch.changes() == Changes(plugins=frozenset({plugin}))
 
 
 def test_include_that_a_model_gets_is_watched_from_the_next_reload_on(file):

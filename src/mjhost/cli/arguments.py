@@ -87,6 +87,18 @@ PluginsFlag = Annotated[
         show_default=False,
     ),
 ]
+ExtensionFlag = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--extension",
+        "-x",
+        metavar="WHAT",
+        help="Bring in engine extensions before the model is read: a path.py or module that "
+        "declares some, a native plugin library, or a directory of these; may be given several "
+        "times.",
+        show_default=False,
+    ),
+]
 EngineFlag = Annotated[
     bool,
     typer.Option(

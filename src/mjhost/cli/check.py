@@ -17,8 +17,15 @@ import mujoco
 import typer
 
 from mjhost.cli import output
-from mjhost.cli.arguments import DebugFlag, JsonFlag, ModelArgument, model_path
+from mjhost.cli.arguments import (
+    DebugFlag,
+    ExtensionFlag,
+    JsonFlag,
+    ModelArgument,
+    model_path,
+)
 from mjhost.cli.exits import ExitStatus
+from mjhost.cli.hosting import bring_in_all
 from mjhost.env import MujocoEnv
 from mjhost.env.events import EngineWarning
 from mjhost.env.records import LoadReport
@@ -85,7 +92,13 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
     trial: Trial
 
 
-def check(model: ModelArgument, *, json: JsonFlag = False, _debug: DebugFlag = False) -> None:
+def check(
+    model: ModelArgument,
+    *,
+    extension: ExtensionFlag = None,
+    json: JsonFlag = False,
+    _debug: DebugFlag = False,
+) -> None:
     """Load a model, look at it, and try its first 100 steps.
 
     Reports sizes and names, what loading took, what the compiler warned of, options outside their
@@ -94,7 +107,9 @@ def check(model: ModelArgument, *, json: JsonFlag = False, _debug: DebugFlag = F
 
     * `mjhost check robot.xml`
     * `mjhost check humanoid --json`
+    * `mjhost check arm.xml --extension actuators.py`
     """
+    bring_in_all(extension or ())
     with MujocoEnv() as env:
         loaded = env.load(model_path(model))
         report = _report(env, loaded)

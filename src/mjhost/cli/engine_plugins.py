@@ -7,14 +7,8 @@ is skipped is a row of the report, and no failure.
 
 from __future__ import annotations
 
-import hashlib
-import importlib
-import importlib.util
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from types import ModuleType
 from typing import Final
 
 import typer
@@ -22,14 +16,12 @@ import typer
 from mjhost.cli import output
 from mjhost.cli.arguments import model_path
 from mjhost.cli.exits import ExitStatus
-from mjhost.engine import load_library
 from mjhost.engine.backends import ExtensionSupport, support
 from mjhost.engine.report import EngineReport, PluginRecord, registered
+from mjhost.engine.sources import bring_in
 from mjhost.engine.trace import InstanceTrace, trace
 from mjhost.env import MujocoEnv
-from mjhost.errors import PluginLoadError
 
-_LIBRARIES: Final = (".so", ".dylib", ".dll")
 _HEADER: Final = ("SLOT", "NAME", "CAPABILITIES", "STAGE", "RUNS", "ATTRIBUTES", "ORIGIN")
 
 
@@ -80,65 +72,6 @@ def _trace(model: str) -> ModelTrace:
     path = model_path(model)
     with MujocoEnv(path) as env, env.access() as (compiled, _):
         return ModelTrace(env.info.source or str(path), trace(compiled), support(compiled))
-
-
-# -- what is named -------------------------------------------------------------------------------
-
-
-def bring_in(text: str) -> None:
-    """Imports a module or source file that declares extensions, or loads a library or directory.
-
-    Raises:
-        PluginLoadError: it cannot be found, imported or loaded.
-    """
-    path = Path(text)
-    if path.is_dir() or path.suffix in _LIBRARIES:
-        load_library(path)
-        return
-    name = text.rpartition(":")[0] or text
-    load = (lambda: _file(Path(name))) if name.endswith(".py") else lambda: _module(name)
-    _imported(name, load)
-
-
-def _module(name: str) -> ModuleType:
-    directory = str(Path.cwd())
-    sys.path.insert(0, directory)
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(directory)
-
-
-def _file(path: Path) -> ModuleType:
-    path = path.resolve()
-    if not path.is_file():
-        raise PluginLoadError(f"there is no file {str(path)!r}")
-    digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
-    name = f"mjhost_extension_{path.stem}_{digest}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None, "a .py path always has a loader"
-    assert spec.loader is not None, "a .py path always has a loader"
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
-
-
-def _imported(what: str, load: Callable[[], ModuleType]) -> None:
-    try:
-        load()
-    except (KeyboardInterrupt, PluginLoadError):
-        raise
-    except BaseException as error:  # a module that calls sys.exit must not end the command
-        raise PluginLoadError(
-            f"{what!r} cannot be imported: {type(error).__name__}: {error}"
-        ) from error
 
 
 # -- the report ----------------------------------------------------------------------------------

@@ -28,6 +28,15 @@ def hosted(
         yield env, report
 
 
+def bring_in_all(extensions: Iterable[str]) -> list[Path]:
+    """Brings in what ``--extension`` names; the source files that may be edited while it runs."""
+    if not extensions:
+        return []
+    from mjhost.engine.sources import bring_in
+
+    return [path for text in extensions for path in bring_in(text)]
+
+
 def say_failures(report: PluginLoadReport) -> None:
     """Tells which plugins did not load."""
     for failure in report.failures:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 from mjhost.cli import output
 from mjhost.cli.watching import Changes
@@ -49,7 +50,7 @@ class Reloads:
         Raises:
             LoadingWindowError: a reload is going on.
         """
-        if changes.model or changes.plugins:
+        if any(changes):
             self._begin(partial(self._changed, changes))
 
     def tell(self, note: Note) -> bool:
@@ -74,6 +75,8 @@ class Reloads:
     # -- in the thread -----------------------------------------------------------------------
 
     def _changed(self, changes: Changes) -> Iterator[str]:
+        for path in sorted(changes.extensions):
+            yield self._extension(path)
         # Plugins first: if the model has changed as well, they are loaded once more, against it.
         if changes.plugins:
             yield from self._plugins()
@@ -87,6 +90,16 @@ class Reloads:
             yield f"error: reload failed, the old model goes on: {error}"
         else:
             yield from _model_lines(report)
+
+    def _extension(self, path: Path) -> str:
+        from mjhost.engine.sources import read_again
+
+        try:
+            with self._env.access():  # between two steps
+                read_again(path)
+        except Exception as error:  # noqa: BLE001 - told; the old implementation goes on
+            return f"error: reload failed, the old extensions go on: {output.one_line(str(error))}"
+        return f"reloaded the extensions of {path.name}"
 
     def _plugins(self) -> Iterator[str]:
         try:

@@ -12,6 +12,7 @@ import typer
 from mjhost.cli import output
 from mjhost.cli.arguments import (
     DebugFlag,
+    ExtensionFlag,
     JsonFlag,
     ModelArgument,
     OptionFlag,
@@ -20,7 +21,7 @@ from mjhost.cli.arguments import (
     option_inputs,
 )
 from mjhost.cli.exits import ExitStatus
-from mjhost.cli.hosting import hosted, say_failures
+from mjhost.cli.hosting import bring_in_all, hosted, say_failures
 from mjhost.cli.session import Plan, Session
 from mjhost.cli.status import End, RunRecord, summary_text
 from mjhost.cli.terminal import Keyboard, StatusLine
@@ -75,7 +76,8 @@ WatchFlag = Annotated[
     bool,
     typer.Option(
         "--watch",
-        help="Reload when a file changes: the model with all it is made of, or its plugins.",
+        help="Reload when a file changes: the model with all it is made of, its plugins, or its "
+        "extensions.",
     ),
 ]
 HeadlessFlag = Annotated[
@@ -92,6 +94,7 @@ def run(
     seconds: SecondsFlag = None,
     option: OptionFlag = None,
     plugins: PluginsFlag = None,
+    extension: ExtensionFlag = None,
     on_fault: OnFaultFlag = None,
     watch: WatchFlag = False,
     headless: HeadlessFlag = False,
@@ -107,13 +110,15 @@ def run(
     * `mjhost run demo`
     * `mjhost run robot.xml --paused`
     * `mjhost run robot.xml --plugins controller.py --plugins wind.yaml --watch`
+    * `mjhost run robot.xml --extension actuators.py --watch`
     * `mjhost run robot.xml --seconds 10 --realtime 0 --option solver=CG --json`
     """
     inputs = option_inputs(option)
     keyboard = None if headless else Keyboard.of_stdin()
     _refuse_to_hang(paused=paused, on_fault=on_fault, keys=keyboard is not None)
     path = model_path(model)
-    files = Watch(path) if watch else None
+    sources = bring_in_all(extension or ())
+    files = Watch(path, extensions=sources) if watch else None
     with hosted(path, plugins or (), realtime=realtime) as (env, loaded):
         say_failures(loaded)
         applied = env.apply_runtime_options(inputs)

@@ -71,10 +71,12 @@ class Changes(NamedTuple):
     Attributes:
         model: files of the model that changed.
         plugins: plugin lists and sources that changed.
+        extensions: sources of engine extensions that changed.
     """
 
     model: frozenset[Path] = frozenset()
     plugins: frozenset[Path] = frozenset()
+    extensions: frozenset[Path] = frozenset()
 
 
 class Watch:
@@ -83,12 +85,20 @@ class Watch:
     Args:
         model: the model's file; made before it is loaded, so that no change is missed.
         clock: seconds, wall.
+        extensions: sources of engine extensions.
     """
 
-    def __init__(self, model: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        model: Path,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        extensions: Iterable[Path] = (),
+    ) -> None:
         self._path = model.absolute()
         self._model = FileWatch(model_files(self._path))
         self._plugins = FileWatch()
+        self._extensions = FileWatch(extensions)
         self._clock = clock
         self._next = -float("inf")
 
@@ -103,8 +113,8 @@ class Watch:
         if now < self._next:
             return Changes()
         self._next = now + INTERVAL_S
-        plugins = self._plugins.changed()
-        return Changes(frozenset(self._model.changed()), frozenset(plugins))
+        plugins, extensions = self._plugins.changed(), self._extensions.changed()
+        return Changes(frozenset(self._model.changed()), frozenset(plugins), frozenset(extensions))
 
 
 def _signature(path: Path) -> _Signature | None:
