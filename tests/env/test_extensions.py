@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import signal
+import sys
 
 import mujoco
 import numpy as np
@@ -188,3 +190,31 @@ def test_bundled_engine_plugins_are_there_without_an_import():
 def test_an_unknown_engine_plugin_is_named_with_those_that_exist():
     with pytest.raises(ModelLoadError, match=r"acme\.nothing.*mujoco\.pid"):
         MujocoEnv(MODEL.format(name="acme.nothing", until=1, integrator="Euler"))
+
+
+def _alarm(_number, _frame):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plugins", [[], [Watcher]], ids=["alone", "hooked"])
+@pytest.mark.parametrize("together", [True, False], ids=["at once", "singly"])
+def test_an_interrupt_surfaces_wherever_it_hits_and_counts_only_whole_steps(
+    fragile, together, plugins
+):
+    before, trap = signal.signal(signal.SIGALRM, _alarm), sys.unraisablehook
+    try:
+        with MujocoEnv(model_of(fragile), plugins=plugins) as env:
+            for _ in range(40):
+                with pytest.raises(KeyboardInterrupt):
+                    signal.setitimer(signal.ITIMER_REAL, 0.002)
+                    if together:
+                        env.step(1_000_000)
+                    for _ in range(1_000_000):
+                        env.step()
+                assert env.data.plugin_state[0] == env.info.step_count
+                assert sys.unraisablehook is trap
+                env.reset()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)

@@ -98,7 +98,9 @@ def keep_dropped(report: Any, data: int = 0) -> bool:
     Returns:
         whether it was one of ours; else it is somebody else's report.
     """
-    code = getattr(report.object, "__code__", None)
+    # The outermost frame tells on every Python version: 3.13 names no function in `object`.
+    trace = report.exc_traceback
+    code = getattr(report.object, "__code__", None) if trace is None else trace.tb_frame.f_code
     if code not in thunk_codes:
         return False
     error = report.exc_value or report.exc_type()

@@ -10,15 +10,22 @@ Failure: none of its own.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
+import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import mujoco
 
 from mjhost.engine import failures
 from mjhost.errors import EngineNameTakenError
+
+if TYPE_CHECKING:
+    from mjhost.env.hosted import HostedModel
 
 _BUNDLED: Final = {
     r"\.off\b": "off",
@@ -48,6 +55,39 @@ def raise_failure(data: mujoco.MjData) -> None:
     error = failure_of(data)
     if error is not None:
         raise error
+
+
+def has_extensions(model: mujoco.MjModel) -> bool:
+    """Whether the model has an engine plugin that was declared in Python."""
+    if not model.nplugin or "mjhost.engine.registry" not in sys.modules:
+        return False
+    from mjhost.engine import registry
+
+    ours = {entry.slot for entry in registry.plugins().values()}
+    return not ours.isdisjoint(model.plugin.tolist())
+
+
+@contextlib.contextmanager
+def interrupts_kept(hosted: HostedModel) -> Iterator[None]:
+    """Around engine calls: an interrupt on the way into an extension's method is not lost.
+
+    It is a failure of the data then. Only the main thread gets interrupts.
+    """
+    if not hosted.extended or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before, address = sys.unraisablehook, hosted.data._address
+
+    def keep(report: Any) -> None:
+        if not failures.keep_dropped(report, address):
+            before(report)
+
+    sys.unraisablehook = keep
+    try:
+        yield
+    finally:
+        if sys.unraisablehook is keep:
+            sys.unraisablehook = before
 
 
 # -- what a model needs --------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import copy
 import mujoco
 
 from mjhost.env.engine_log import WarningCounters
+from mjhost.env.extensions import has_extensions
 from mjhost.env.loading import CompiledModel, ModelSource
 from mjhost.env.rollback import StateBlock
 from mjhost.generation import ModelGeneration
@@ -27,6 +28,7 @@ class HostedModel:
     """One model generation: the live pair and what is known about it.
 
     Attributes:
+        extended: whether the engine enters Python, or what was compiled of it, by itself.
         steps: engine steps since the last load or reset; written by the stepping thread only.
         repeats: number of the step that was undone last, and may be taken again; 0 without one.
         edited_options: names of the option fields changed by a transaction since the load.
@@ -37,6 +39,7 @@ class HostedModel:
         "data",
         "dt_cell",
         "edited_options",
+        "extended",
         "generation",
         "model",
         "option_block",
@@ -57,6 +60,7 @@ class HostedModel:
         self.dt_cell = double_cell(self.model.opt, "mjOption", "timestep")
         self.warnings = WarningCounters(self.data)
         self.state = StateBlock.for_options(self.model, self.data)
+        self.extended = has_extensions(self.model)
         self.steps = 0
         self.repeats = 0
         self.edited_options: set[str] = set()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from mjhost.callbacks import Callbacks, Entry, GuardedHook, Route, router
 from mjhost.env.events import PluginFailed
-from mjhost.env.extensions import raise_failure
+from mjhost.env.extensions import interrupts_kept, raise_failure
 from mjhost.env.hooks import ModelCall, StepHooks, raise_parked
 from mjhost.env.schedule import Task
 from mjhost.errors import ForeignCallbackError
@@ -231,7 +231,7 @@ class Plugging:
         hosted.state.save()
         qacc = hosted.data.qacc.copy()  # no part of the state, but what mj_inverse is asked about
         try:
-            with self._hooks_in_place(entry):
+            with interrupts_kept(hosted), self._hooks_in_place(entry):
                 call(hosted.model, hosted.data)
             raise_failure(hosted.data)
         except BaseException as error:

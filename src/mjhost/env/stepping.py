@@ -23,7 +23,7 @@ import mujoco
 from mjhost.callbacks import Entry, interrupts_surface
 from mjhost.env.engine_log import adopt, adopted
 from mjhost.env.events import EngineWarning, FaultRaised, Paused, Resumed, StepLimitReached
-from mjhost.env.extensions import failure_of, raise_failure
+from mjhost.env.extensions import failure_of, interrupts_kept, raise_failure
 from mjhost.env.limits import nominal_time
 from mjhost.env.phases import Operation
 from mjhost.env.records import Fault, FaultKind, StepReason
@@ -63,7 +63,7 @@ class Stepper:
 
     # -- slices ------------------------------------------------------------------------------
 
-    def run_slice(  # noqa: C901 - every boundary condition stands here once
+    def run_slice(
         self, hosted: HostedModel, wanted: int, deadline: float = float("inf")
     ) -> StepReason | None:
         """Steps until ``wanted`` steps are done, the slice is over, or something must happen.
@@ -77,6 +77,14 @@ class Stepper:
             why stepping has to stop here, or ``None`` when the caller may go on after giving up the
             lock.
         """
+        if not hosted.extended:
+            return self._run_slice(hosted, wanted, deadline)
+        with interrupts_kept(hosted):
+            return self._run_slice(hosted, wanted, deadline)
+
+    def _run_slice(  # noqa: C901 - every boundary condition stands here once
+        self, hosted: HostedModel, wanted: int, deadline: float
+    ) -> StepReason | None:
         core = self._core
         adopt_this_thread()
         if not hosted.state.suits_options:  # somebody wrote to model.opt himself
@@ -421,7 +429,7 @@ class Stepper:
     def refresh(self, hosted: HostedModel) -> None:
         """Recomputes everything derived from the state; no hook fires."""
         adopt_this_thread()
-        with self._core.plugging.muted():
+        with self._core.plugging.muted(), interrupts_kept(hosted):
             mujoco.mj_forward(hosted.model, hosted.data)
         raise_failure(hosted.data)
         hosted.warnings.clear()
@@ -460,8 +468,8 @@ class Stepper:
         """Opens the shortcut for ``step()`` if nothing but the engine has to run in a step."""
         core = self._core
         hosted = core.hosted
-        if hosted is None or core.hooks_stale or not self._free():
-            core.single_step = None
+        if hosted is None or core.hooks_stale or hosted.extended or not self._free():
+            core.single_step = None  # (the trap of `interrupts_kept` stands on the long way only)
         elif core.hooks is None:
             core.single_step = single_step_of(core, self, hosted)
         elif "time" in core.hooks.route.hooked:
