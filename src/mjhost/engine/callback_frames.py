@@ -100,7 +100,8 @@ def failure(kind: CallbackKind, function: Any, error: BaseException) -> EnginePl
     if isinstance(error, EnginePluginError):
         return error
     name = describe(function)
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    text, kind_of = failures.text_of(error), type(error).__name__
+    text = f"{kind_of}: {text}" if text else kind_of
     made = EnginePluginError(
         f"{kind.name} callback {name}: {text}", plugin=name, instance=None, method=kind.name
     )

@@ -216,7 +216,10 @@ class _Ball:
 def _six(value: Any) -> list[float]:
     if len(value) != 6:
         raise ValueError(f"a box has 6 numbers, centre and half sizes, got {len(value)}")
-    return [float(number) for number in value]
+    box = [float(number) for number in value]
+    if not all(map(math.isfinite, box)) or min(box[3:]) <= 0:  # the engine would crash
+        raise ValueError(f"a box is finite and its half sizes are positive, got {box}")
+    return box
 
 
 def _unborn(owner: Lives, method: str, error: BaseException, instance: int | None) -> int:

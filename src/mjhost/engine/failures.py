@@ -59,7 +59,7 @@ def failure(
     """
     owner = f"engine plugin {plugin!r}" if plugin else "engine extension"
     where = f"{owner}{', ' if label else ''}{label}, {method}"
-    text = str(error)
+    text = text_of(error)
     text = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
     made = EnginePluginError(
         f"{where}: {type(error).__name__}: {text}" if text else f"{where}: {type(error).__name__}",
@@ -69,6 +69,14 @@ def failure(
     )
     made.__cause__ = error
     return made
+
+
+def text_of(error: BaseException) -> str:
+    """The text of ``error``, also of one whose ``__str__`` fails: that must not leave a thunk."""
+    try:
+        return str(error)
+    except Exception as worse:  # noqa: BLE001 - whatever a user's class does
+        return f"(its text cannot be had: __str__ raised {type(worse).__name__})"
 
 
 def park(error: EnginePluginError, data: int = 0) -> None:

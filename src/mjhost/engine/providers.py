@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
 from mjhost.callbacks.native import immortal
-from mjhost.engine import registry, surfacing
+from mjhost.engine import failures, registry, surfacing
 from mjhost.engine.abi.structs import PROVIDER_PROTOTYPES, Provider, Resource, address_of, thunk
 from mjhost.engine.declaration import Origin
 from mjhost.errors import EngineDeclarationError, EngineNameTakenError, InvalidArgumentError
@@ -276,7 +276,7 @@ class _Provider:
     def _check_mounted(self, resource: Resource) -> None:
         error = self._unmounted.get(resource.vfs or 0)
         if error is not None:
-            reason = surfacing.one_line(str(error)) or type(error).__name__
+            reason = surfacing.one_line(failures.text_of(error)) or type(error).__name__
             raise ConnectionError(f"it was not mounted: {reason}") from error
 
     def _content(self, uri: str) -> _Opened:

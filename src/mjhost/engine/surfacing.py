@@ -39,7 +39,7 @@ def failure(what: str, method: str, name: str, error: BaseException) -> EnginePl
         name: of the resource.
         error: becomes the cause.
     """
-    reason = one_line(str(error))
+    reason = one_line(failures.text_of(error))
     kind = type(error).__name__
     # The reason before the name: the engine cuts its errors after some 500 bytes.
     made = EnginePluginError(

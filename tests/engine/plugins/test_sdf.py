@@ -153,3 +153,27 @@ def test_defaults_follow_from_the_static_distance(name):
     assert self.sdf_distance(point, None, 0) == pytest.approx(0.3)
     assert self.sdf_gradient(point, None, 0) == pytest.approx([0.6, 0.8, 0.0], abs=1e-6)
     assert point.tolist() == [0.3, 0.4, 0.0]
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        (0, 0, 0, math.nan, 1, 1),
+        (0, 0, 0, 0, 0, 0),
+        (0, 0, 0, 1, 1, 0),
+        (0, 0, 0, math.inf, 1, 1),
+        (math.nan, 0, 0, 1, 1, 1),
+        (0, 0, 0, -1, -1, -1),
+    ],
+)
+def test_a_box_that_is_none_is_refused(name, box):
+    @engine.plugin(name, capabilities=("sdf",))
+    class Boxed:
+        def sdf_static_distance(self, point):
+            return math.hypot(*point.tolist()) - 0.1
+
+        def sdf_aabb(self):
+            return box
+
+    with pytest.raises(ValueError, match="a box is finite and its half sizes are positive"):
+        mujoco.MjModel.from_xml_string(SCENE.format(name=name, config=""))

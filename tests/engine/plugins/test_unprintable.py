@@ -1,0 +1,68 @@
+"""Exceptions of users whose text cannot be had."""
+
+import mujoco
+import pytest
+
+from mjhost import engine
+from mjhost.errors import EnginePluginError
+
+
+class Unprintable(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+@pytest.mark.parametrize("method", ["init", "compute", "state_size"])
+def test_an_exception_without_text_refuses_the_model_like_any_other(name, xml_of, method):
+    def fail(*_):
+        raise Unprintable
+
+    @engine.plugin(name, capabilities=("passive",))
+    class Failing:
+        def init(self, model, data, instance):
+            return fail() if method == "init" else None
+
+        def state_size(self, model, instance):
+            return fail() if method == "state_size" else 0
+
+        def compute(self, model, data, instance, capability):
+            if method == "compute":
+                fail()
+
+    with pytest.raises(ValueError, match="Unprintable: .its text cannot be had"):
+        mujoco.MjModel.from_xml_string(xml_of(name))
+
+
+def test_an_exception_without_text_in_destroy_is_kept(name, model_of):
+    broken = []
+
+    @engine.plugin(name, capabilities=("passive",))
+    class Failing:
+        def destroy(self, data, instance):
+            if broken:
+                raise Unprintable
+
+        def compute(self, model, data, instance, capability):
+            pass
+
+    data = mujoco.MjData(model_of(name))
+    broken.append(True)
+    del data
+    with pytest.raises(EnginePluginError, match="Unprintable"):
+        engine.check()
+
+
+def test_a_decoder_that_raises_without_text_does_not_end_the_process():
+    @engine.decoder(".unprintable", "model/unprintable", meshes_only=True)
+    def broken(content, name):
+        raise Unprintable
+
+    @engine.resource_provider("unprintable")
+    def serve(uri):
+        return b"x"
+
+    with pytest.raises(ValueError, match="Unprintable"):
+        mujoco.MjModel.from_xml_string(
+            '<mujoco><asset><mesh name="m" file="unprintable:a.unprintable"/></asset>'
+            '<worldbody><geom type="mesh" mesh="m"/></worldbody></mujoco>'
+        )
