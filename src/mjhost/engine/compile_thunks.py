@@ -39,7 +39,7 @@ def _sdf_distance(owner: Lives) -> Thunk:
         try:
             here.pinned  # noqa: B018 - pins on the first entry
             call = calls.get(data + instance) or bind(0, data, instance, out)
-            distance = float(call[0](_vector(point), call[2], instance))
+            distance = _finite(call[0](_vector(point), call[2], instance))
             if result:
                 ctypes.c_double.from_address(result).value = distance
             return distance
@@ -65,9 +65,19 @@ def _sdf_gradient(owner: Lives) -> Thunk:
     return sdf_gradient
 
 
+def _finite(value: Any) -> float:
+    """A distance. The engine makes of NaN no contact, or NaN positions."""
+    distance = float(value)
+    if not math.isfinite(distance):
+        raise ValueError(f"a distance is a finite number, got {distance}")
+    return distance
+
+
 def _three(value: Any) -> Any:
     if len(value) != 3:
         raise ValueError(f"a gradient has 3 numbers, got {len(value)}")
+    if not (math.isfinite(value[0]) and math.isfinite(value[1]) and math.isfinite(value[2])):
+        raise ValueError(f"a gradient is finite, got {tuple(map(float, value))}")
     return value
 
 
@@ -171,7 +181,7 @@ def _sdf_static_distance(owner: Lives) -> Thunk:
 
     def sdf_staticdistance(point: int, attributes: int) -> float:
         try:
-            return float(statics[attributes].sdf_static_distance(_vector(point)))
+            return _finite(statics[attributes].sdf_static_distance(_vector(point)))
         except BaseException as error:  # noqa: BLE001 - nothing may leave
             owner.remember_static(attributes, _Ball(owner.boxes.get(attributes)))
             _unborn(owner, "sdf_static_distance", error, None)

@@ -259,14 +259,15 @@ def _declaration(
 
 
 def _check_name(name: str) -> None:
+    # Printable first: what cannot be encoded is not.
+    if isinstance(name, str) and (not name.isprintable() or name != name.strip() or " " in name):
+        raise EngineDeclarationError(
+            f"a name has only printable characters and no blanks, got {name!r}"
+        )
     if not isinstance(name, str) or not 1 <= len(name.encode()) <= _LONGEST_NAME:
         raise EngineDeclarationError(
             f"a name has 1 to {_LONGEST_NAME} bytes, got "
             + (f"{len(name.encode())}" if isinstance(name, str) else repr(name))
-        )
-    if not name.isprintable() or name != name.strip() or " " in name:
-        raise EngineDeclarationError(
-            f"a name has only printable characters and no blanks, got {name!r}"
         )
 
 

@@ -143,6 +143,25 @@ def take_any() -> EnginePluginError | None:
     return None
 
 
+def carried(error: EnginePluginError) -> None:
+    """Notes that an error of the engine's own carries the words of ``error``.
+
+    An interrupt or an exit is more than the reason of a failed compilation: it waits as well.
+    """
+    recent.append(error)
+    if not isinstance(error.__cause__, Exception | None):
+        park(error)
+
+
+def take_interrupt() -> BaseException | None:
+    """An interrupt or exit that waits and belongs to no data, to be raised by the caller."""
+    for error in tuple(_homeless):
+        if not isinstance(error.__cause__, Exception | None):
+            _homeless.remove(error)
+            return surface(error)
+    return None
+
+
 def check(data: Any = None) -> None:
     """Raises what an engine extension raised and the engine could not pass on.
 

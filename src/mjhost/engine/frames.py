@@ -30,7 +30,7 @@ from typing import Any, Final
 from mjhost.callbacks.native import immortal
 from mjhost.engine import contexts, failures, jump_buffers
 from mjhost.engine.abi.structs import Address, address_of
-from mjhost.engine.abi.symbols import symbol_address
+from mjhost.engine.abi.symbols import engine_text, symbol_address
 from mjhost.engine.contexts import Context
 from mjhost.errors import EnginePluginError
 from mjhost.layout import offset_of
@@ -113,7 +113,7 @@ def abort(out: int, error: EnginePluginError, data: int, fresh: int) -> bool:
         return False
     in_engine = contexts.current() is Context.ENGINE
     if in_engine:
-        failures.recent.append(error)
+        failures.carried(error)
     cell = _cell(None if in_engine else failures.surface(error), str(error))
     if fresh:
         cell.deleted = fresh
@@ -135,7 +135,7 @@ def _cell(error: BaseException | None, message: str) -> _Cell:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(error))
         cell.type, cell.value = id(type(error)), id(error)
     if message:
-        encoded = message.encode("utf-8", "replace")[:_SHOWN].replace(b"%", b"%%")
+        encoded = engine_text(message)[:_SHOWN].replace(b"%", b"%%")
         text = ctypes.create_string_buffer(encoded)
         cell.message = ctypes.addressof(text)
     _cells[get_ident()] = cell, text

@@ -84,5 +84,5 @@ def skip(data: int, out: int) -> None:
         error = failures.pending.get(data)
         if error is not None and out and frames.abort(out, error, data, 0):
             failures.take(data)
-    except BaseException:  # noqa: BLE001, S110 - an interrupt; the failure stays
-        pass
+    except BaseException as worse:  # noqa: BLE001 - an interrupt, most likely; the failure stays
+        failures.park(failures.failure("", None, "", "on the way into a method", worse))

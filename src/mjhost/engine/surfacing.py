@@ -20,7 +20,7 @@ from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from mjhost.engine import contexts, failures
-from mjhost.engine.abi.symbols import engine
+from mjhost.engine.abi.symbols import engine, engine_text
 from mjhost.errors import EnginePluginError
 
 _SHOWN: Final = 400  # characters of a message; the engine's own buffers hold about a thousand bytes
@@ -122,12 +122,10 @@ def is_document(name: str) -> bool:
 
 def explaining_document(error: EnginePluginError) -> bytes:
     """A document that the engine refuses with the words of ``error``."""
-    return f"<mujoco><option integrator={quoteattr(str(error))}/></mujoco>".encode(
-        "utf-8", "backslashreplace"
-    )
+    return engine_text(f"<mujoco><option integrator={quoteattr(str(error))}/></mujoco>")
 
 
 def write_report(error: EnginePluginError, buffer: int, size: int) -> None:
     """Writes the words of ``error`` into a buffer of the engine, cut to its size."""
-    text = str(error).replace("\0", " ").encode("utf-8", "backslashreplace")[: size - 1]
+    text = engine_text(str(error))[: size - 1]
     ctypes.memmove(buffer, text + b"\0", len(text) + 1)

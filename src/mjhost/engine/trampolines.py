@@ -141,7 +141,7 @@ def _init_failed(site: Site, error: BaseException, where: tuple[int, int, int], 
         for later in lives.end_all(data):
             failures.park(later)
         if context is Context.ENGINE:
-            failures.recent.append(made)
+            failures.carried(made)
             engine().warn(str(made))
         if out:
             frames.refuse(out, failures.surface(made) if context is Context.BINDING else None)

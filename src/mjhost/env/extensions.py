@@ -57,6 +57,13 @@ def raise_failure(data: mujoco.MjData) -> None:
         raise error
 
 
+def raise_interrupt() -> None:
+    """Raises the interrupt or exit by which an extension made a load fail, if it was one."""
+    interrupt = failures.take_interrupt()
+    if interrupt is not None:
+        raise interrupt
+
+
 def has_extensions(model: mujoco.MjModel) -> bool:
     """Whether the model has an engine plugin that was declared in Python."""
     if not model.nplugin or "mjhost.engine.registry" not in sys.modules:

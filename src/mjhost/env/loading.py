@@ -41,6 +41,7 @@ from mjhost.env.extensions import (
     model_suffixes,
     prepare_decoder,
     raise_failure,
+    raise_interrupt,
     register_bundled,
 )
 from mjhost.env.mjb import check_image
@@ -262,6 +263,7 @@ def _compiled(
     except _ENGINE_ERRORS as error:
         if isinstance(error, ModelLoadError):
             raise
+        raise_interrupt()
         reason = _one_line(error) or type(error).__name__
         said = "".join(f"; {message}" for message in messages if message not in reason)
         hint = hint_for(reason)

@@ -225,11 +225,14 @@ def test_an_interrupt_that_the_interpreter_drops_can_be_kept(name, model_of, way
     model = model_of(name)
     data = mujoco.MjData(model)
     thunk = trampolines.make(registry.plugin(name).lives)["compute"]
-    report = SimpleNamespace(object=thunk, exc_value=KeyboardInterrupt(), exc_type=None)
+    report = SimpleNamespace(
+        object=thunk, exc_value=KeyboardInterrupt(), exc_type=None, exc_traceback=None
+    )
     assert failures.keep_dropped(report, data._address)
     with pytest.raises(KeyboardInterrupt):
         engine.check(data)
-    assert not failures.keep_dropped(SimpleNamespace(object=counter), data._address)
+    foreign = SimpleNamespace(object=counter, exc_traceback=None)
+    assert not failures.keep_dropped(foreign, data._address)
 
 
 @pytest.mark.skipif(not frames.available(), reason="the extra fast is not installed")

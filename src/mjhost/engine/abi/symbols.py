@@ -85,6 +85,20 @@ def engine() -> Engine:
     return Engine()
 
 
+_SAFE: Final = 120  # bytes; twice that, with the engine's own words, is below where it cuts
+
+
+def engine_text(message: str) -> bytes:
+    """``message`` as the engine may carry it in an error.
+
+    The compiler cuts its errors after some 500 bytes, in the middle of a character if it comes to
+    that, and the bindings then know nothing better than ``UnicodeDecodeError``. So what might reach
+    that far has no character of several bytes.
+    """
+    text = message.replace("\0", " ").encode("utf-8", "backslashreplace")
+    return text if len(text) <= _SAFE else text.decode().encode("ascii", "backslashreplace")
+
+
 class Engine:
     """Typed functions; an address is an ``int``, 0 for null, and a missing thing is ``None``."""
 
@@ -302,8 +316,7 @@ class Engine:
         During compilation it becomes part of the error, if the compilation fails.
         """
         # The text is the format: on some platforms variadic arguments travel in another way.
-        line = message.replace("%", "%%").replace("\0", " ")
-        self._warning(line.encode("utf-8", "backslashreplace"))
+        self._warning(engine_text(message).replace(b"%", b"%%"))
 
     def set_thread_log_handler(self, handler: int) -> int:
         """Sets the calling thread's log handler, 0 for none; returns the one before.

@@ -9,6 +9,7 @@ Threads: entries may run in any thread, also in one that Python has never seen.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -139,7 +140,10 @@ def _distance(method: Any, make_self: Any, layout: int) -> Callable[..., int]:
         try:
             view = data_at(_model_of(record), data)
             at = nb.carray(point, (3,))
-            result[0] = method(make_self(record), at, view, nb.int64(instance))
+            distance = float(method(make_self(record), at, view, nb.int64(instance)))
+            if not math.isfinite(distance):
+                return RAISED
+            result[0] = distance
         except Exception:  # noqa: BLE001 - as above
             return RAISED
         return DONE
@@ -159,6 +163,8 @@ def _gradient(method: Any, make_self: Any, layout: int) -> Callable[..., int]:
             if len(found) != 3:
                 return RAISED
             for axis in range(3):
+                if not math.isfinite(found[axis]):
+                    return RAISED
                 gradient[axis] = found[axis]
         except Exception:  # noqa: BLE001 - as above
             return RAISED
@@ -170,7 +176,10 @@ def _gradient(method: Any, make_self: Any, layout: int) -> Callable[..., int]:
 def _static_distance(method: Any, make_self: Any, layout: int) -> Callable[..., int]:  # noqa: ARG001
     def entry(point, attributes, result):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         try:
-            result[0] = method(make_self(attributes), nb.carray(point, (3,)))
+            distance = float(method(make_self(attributes), nb.carray(point, (3,))))
+            if not math.isfinite(distance):
+                return RAISED
+            result[0] = distance
         except Exception:  # noqa: BLE001 - as above
             return RAISED
         return DONE
