@@ -177,6 +177,27 @@ def rate_ratio(
 # -- models --------------------------------------------------------------------------------------
 
 
+def time_ratio(
+    pairs: Sequence[tuple[Sample, Sample]],
+    *,
+    benchmark: str,
+    measure: str,
+    model: str,
+    high: float | None = None,
+) -> Figure:
+    """CPU time per piece of work, ours over the peer's; lower is better."""
+
+    def per(sample: Sample) -> float:
+        return sample.cpu_s / sample.work
+
+    q1, middle, q3 = quartiles([per(mine) / per(other) for mine, other in pairs])
+    ours, theirs = (statistics.median(per(pair[i]) for pair in pairs) for i in (0, 1))
+    times = [f"{1e6 * t:,.3g} us" for t in (ours, theirs)]
+    return Figure(
+        benchmark, measure, model, middle, q1, q3, "x (time)", *times, len(pairs), high=high
+    )
+
+
 class Plain:
     """The peer: a model and data of its own, compiled by the engine, and a loop."""
 

@@ -27,7 +27,11 @@ WORDS = {
 MEMBERS = {
     Operation.INFO: ("info", "generations", "fault"),
     Operation.SET_REALTIME: ("realtime = …",),
-    Operation.READ_STATE: ("model", "data"),
+    Operation.READ_STATE: (
+        *("model", "data", "names", "body_state", "joint_state", "ctrl", "mocap_states", "sensors"),
+        *("body", "joint", "geom", "actuator", "sensor", "equality", "mocap"),
+    ),
+    Operation.SET_STATE: ("set_body_state", "set_joint_state", "set_mocap", "sync_mocap"),
     Operation.SCOPED_ACCESS: ("access",),
     Operation.OPTIONS_READ: ("runtime_options",),
     Operation.OPTIONS_WRITE: ("apply_runtime_options",),

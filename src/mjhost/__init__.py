@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         NotAuthorizedError,
         NotCompilableError,
         NotLoadedError,
+        NotOfferedError,
         NotPausedError,
         OptionsRejected,
         PhaseError,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         PluginLoadError,
         QueueFullError,
         ReentrancyError,
+        RequestError,
         ScopeClosedError,
         StaleGenerationError,
         UnknownNameError,
@@ -69,11 +71,13 @@ if TYPE_CHECKING:
         PluginLoadReport,
         PluginStatistics,
     )
+    from mjhost.state.records import BodyState, JointState, MocapState, SensorReading
 
 __version__ = "0.1.0"
 
 __all__ = [
     "UNSET",
+    "BodyState",
     "CallContext",
     "CallbackResultError",
     "CallbackSignatureError",
@@ -91,16 +95,19 @@ __all__ = [
     "FrameGeneration",
     "Generations",
     "InvalidArgumentError",
+    "JointState",
     "LoadReport",
     "LoadingWindowError",
     "LockOrderError",
     "MjhostError",
+    "MocapState",
     "ModelGeneration",
     "ModelLoadError",
     "MujocoEnv",
     "NotAuthorizedError",
     "NotCompilableError",
     "NotLoadedError",
+    "NotOfferedError",
     "NotPausedError",
     "OptionsEpoch",
     "OptionsRejected",
@@ -117,10 +124,12 @@ __all__ = [
     "QueueFullError",
     "ReentrancyError",
     "ReloadReport",
+    "RequestError",
     "RuntimeOptionInput",
     "RuntimeOptionsPatch",
     "RuntimeOptionsSnapshot",
     "ScopeClosedError",
+    "SensorReading",
     "StaleGenerationError",
     "StepReason",
     "StepResult",
@@ -161,6 +170,7 @@ _HOMES: Final = {
         "NotAuthorizedError",
         "NotCompilableError",
         "NotLoadedError",
+        "NotOfferedError",
         "NotPausedError",
         "OptionsRejected",
         "PhaseError",
@@ -168,6 +178,7 @@ _HOMES: Final = {
         "PluginLoadError",
         "QueueFullError",
         "ReentrancyError",
+        "RequestError",
         "ScopeClosedError",
         "StaleGenerationError",
         "UnknownNameError",
@@ -192,10 +203,22 @@ _HOMES: Final = {
         "PluginLoadReport",
         "PluginStatistics",
     ),
+    "mjhost.state.records": ("BodyState", "JointState", "MocapState", "SensorReading"),
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}
 _MODULES: Final = frozenset(
-    {"callbacks", "engine", "env", "errors", "generation", "models", "options", "plugins"}
+    {
+        "callbacks",
+        "engine",
+        "env",
+        "errors",
+        "generation",
+        "models",
+        "operations",
+        "options",
+        "plugins",
+        "state",
+    }
 )
 
 # Hidden from type checkers: for them a name that does not exist shall be an error.

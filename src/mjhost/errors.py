@@ -17,7 +17,9 @@ Each class is also the builtin that a caller would naturally catch::
     ├── QueueFullError           RuntimeError     a bounded queue has no room
     ├── InvalidArgumentError     ValueError       an argument that cannot be right
     │   ├── CallbackSignatureError  TypeError     no callable that takes what the engine gives
-    │   └── OptionsRejected                       an options patch with problems: ``.errors``
+    │   ├── OptionsRejected                       an options patch with problems: ``.errors``
+    │   └── RequestError                          a client's request: ``.problems``
+    ├── CheckpointError          ValueError       no usable checkpoint, or of another model
     ├── UnknownNameError         LookupError      no such keyframe, joint, option, …
     ├── ModelLoadError           ValueError       a model that cannot be hosted
     ├── PluginLoadError          RuntimeError     a plugin that cannot be found, built or loaded
@@ -30,6 +32,7 @@ Each class is also the builtin that a caller would naturally catch::
     │   └── NotCompilableError                    `compiled=True`, and Numba cannot
     ├── EngineNameTakenError     ValueError       another implementation is registered by that name
     ├── UnsupportedEngineError   ImportError      the installed MuJoCo is not what mjhost can host
+    ├── NotOfferedError          RuntimeError     this host was not set up for it
     └── NotAuthorizedError       PermissionError  a mutating operation without the token
 
 Invariants: messages are lower case without a final full stop and say what was asked, what must
@@ -44,6 +47,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mjhost.operations.requests import RequestProblem
     from mjhost.options.records import RuntimeOptionsError
 
 
@@ -124,6 +128,27 @@ class OptionsRejected(InvalidArgumentError):
 
     def __reduce__(self) -> tuple[type[OptionsRejected], tuple[Any, ...]]:
         return type(self), (self.errors,)
+
+
+class RequestError(InvalidArgumentError):
+    """A request to the table of operations that cannot be understood; nothing was done.
+
+    Attributes:
+        operation: what was asked for.
+        problems: one record per problem.
+    """
+
+    def __init__(self, operation: str, problems: Sequence[RequestProblem]) -> None:
+        self.operation = operation
+        self.problems = tuple(problems)
+        super().__init__(f"{operation}: {'; '.join(str(problem) for problem in self.problems)}")
+
+    def __reduce__(self) -> tuple[type[RequestError], tuple[Any, ...]]:
+        return type(self), (self.operation, self.problems)
+
+
+class CheckpointError(MjhostError, ValueError):
+    """A checkpoint that cannot be read, written or restored; nothing was changed."""
 
 
 class UnknownNameError(MjhostError, LookupError):
@@ -210,6 +235,10 @@ class EngineNameTakenError(MjhostError, ValueError):
 
 class UnsupportedEngineError(MjhostError, ImportError):
     """The installed MuJoCo does not have the memory layout that it describes."""
+
+
+class NotOfferedError(MjhostError, RuntimeError):
+    """A client asked for something that who started the host did not provide for."""
 
 
 class NotAuthorizedError(MjhostError, PermissionError):

@@ -10,6 +10,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     "only_env_steps_data": {
         "engine/backends.py": "the name of a backend in a table, nothing is called",
         "engine/trace.py:_step_and_count": "on data of its own, made there, to count calls",
+        "state/kinematics.py:PresentKinematics.of": "from the live data onto data of its own",
     },
     "queues_are_bounded": {
         "env/core.py:EnvCore.__init__": "call_soon refuses more than SOON_LIMIT entries",

@@ -17,7 +17,7 @@ from tests.architecture.source import PACKAGE, ROOT
 from tests.cli.models import BROKEN, write
 from tests.cli.process import START
 
-COMMANDS = ["run", "demo", "plugins", "check", "options", "doctor"]
+COMMANDS = ["run", "demo", "plugins", "check", "options", "operations", "doctor"]
 
 USAGE = [
     (["rnu", "demo"], "did you mean 'run'"),

@@ -19,13 +19,17 @@ from mjhost import __version__
 from mjhost.cli import output
 from mjhost.cli.arguments import DebugFlag
 from mjhost.cli.check import check
+from mjhost.cli.checkpoint import checkpoint
 from mjhost.cli.demo import demo
+from mjhost.cli.diff import diff
 from mjhost.cli.doctor import doctor
 from mjhost.cli.exits import HELP, ExitStatus
+from mjhost.cli.operations import operations
 from mjhost.cli.options import options
 from mjhost.cli.plugins import plugins
 from mjhost.cli.problems import message_of, status_of
 from mjhost.cli.run import run
+from mjhost.cli.state import set_state, state
 
 app = typer.Typer(
     name="mjhost",
@@ -36,8 +40,9 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (run, demo, plugins, check, options, doctor):
+for _command in (run, demo, plugins, check, checkpoint, state, diff, options, operations, doctor):
     app.command(epilog=HELP)(_command)
+app.command("set", epilog=HELP)(set_state)
 
 
 def _show_version(wanted: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -22,6 +23,7 @@ from mjhost.cli.arguments import (
 )
 from mjhost.cli.exits import ExitStatus
 from mjhost.cli.hosting import bring_in_all, hosted, say_failures
+from mjhost.cli.keeping import keep, restore_from
 from mjhost.cli.session import Plan, Session
 from mjhost.cli.status import End, RunRecord, summary_text
 from mjhost.cli.terminal import Keyboard, StatusLine
@@ -80,6 +82,23 @@ WatchFlag = Annotated[
         "extensions.",
     ),
 ]
+RestoreFlag = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Go on from a checkpoint of this model, with its options; --option comes after it.",
+        show_default=False,
+    ),
+]
+AtExitFlag = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint-at-exit",
+        metavar="FILE",
+        help="Keep a checkpoint in FILE when the run ends, however it ends.",
+        show_default=False,
+    ),
+]
 HeadlessFlag = Annotated[
     bool, typer.Option("--headless", help="No live line and no keys, even on a terminal.")
 ]
@@ -95,6 +114,8 @@ def run(
     option: OptionFlag = None,
     plugins: PluginsFlag = None,
     extension: ExtensionFlag = None,
+    restore: RestoreFlag = None,
+    checkpoint_at_exit: AtExitFlag = None,
     on_fault: OnFaultFlag = None,
     watch: WatchFlag = False,
     headless: HeadlessFlag = False,
@@ -111,6 +132,7 @@ def run(
     * `mjhost run robot.xml --paused`
     * `mjhost run robot.xml --plugins controller.py --plugins wind.yaml --watch`
     * `mjhost run robot.xml --extension actuators.py --watch`
+    * `mjhost run robot.xml --restore standing.ckpt --checkpoint-at-exit end.ckpt`
     * `mjhost run robot.xml --seconds 10 --realtime 0 --option solver=CG --json`
     """
     inputs = option_inputs(option)
@@ -121,6 +143,7 @@ def run(
     files = Watch(path, extensions=sources) if watch else None
     with hosted(path, plugins or (), realtime=realtime) as (env, loaded):
         say_failures(loaded)
+        restore_from(env, restore)
         applied = env.apply_runtime_options(inputs)
         plan = Plan(
             paused=paused,
@@ -134,6 +157,8 @@ def run(
             output.note(f"warning: {warning}")
         line = StatusLine(sys.stderr, live=not headless)
         record = Session(env, plan, line, keyboard, files).run()
+        if checkpoint_at_exit is not None:
+            keep(env, checkpoint_at_exit)
     _finish(record, json=json)
 
 

@@ -14,13 +14,8 @@ import hmac
 import os
 from pathlib import Path
 
-from mjhost.env.phases import Operation
-from mjhost.errors import (
-    InvalidArgumentError,
-    NotAuthorizedError,
-    UnknownNameError,
-    did_you_mean,
-)
+from mjhost.env.vocabulary import operation_of
+from mjhost.errors import InvalidArgumentError, NotAuthorizedError
 
 TOKEN_VARIABLE = "MJHOST_EVAL_TOKEN"  # noqa: S105 - the name of a variable, not a token
 _MAX_TOKEN_BYTES = 4096
@@ -46,27 +41,24 @@ class AccessControl:
         return self._digest is not None
 
     def authorize(self, operation: str, token: str | None) -> None:
-        """Raises ``NotAuthorizedError`` if ``operation`` needs a token and this is not it."""
-        known = _operation(operation)
-        if self._digest is None or not known.mutating:
+        """Raises ``NotAuthorizedError`` if ``operation`` needs a token and this is not it.
+
+        Args:
+            operation: a word of ``mjhost.env.vocabulary``.
+            token: what the client gave; looked at only where one is needed.
+        """
+        asked = operation_of(operation)
+        if self._digest is None or not asked.mutating:
             return
         if token is None:
             raise NotAuthorizedError(
-                f"{known} changes the simulation and needs the evaluation token; none was given"
+                f"{operation} changes the simulation and needs the evaluation token; none was given"
             )
         if not hmac.compare_digest(self._digest, _digest(token)):
             raise NotAuthorizedError(
-                f"{known} changes the simulation and needs the evaluation token; the one given is "
-                "not it"
+                f"{operation} changes the simulation and needs the evaluation token; the one given "
+                "is not it"
             )
-
-
-def _operation(name: str) -> Operation:
-    try:
-        return Operation(name)
-    except ValueError:
-        near = did_you_mean(str(name), [operation.value for operation in Operation])
-        raise UnknownNameError(f"no operation is named {name!r}; {near}") from None
 
 
 def _digest(token: str) -> bytes:

@@ -20,9 +20,12 @@ from typing import Literal, Self
 
 from mjhost.env import engine_log, forks
 from mjhost.env.access_control import AccessControl
+from mjhost.env.checkpoints import Checkpoints
 from mjhost.env.core import EnvCore
 from mjhost.env.face_analysis import AnalysisFace
+from mjhost.env.face_checkpoints import CheckpointFace
 from mjhost.env.face_plugins import PluginFace
+from mjhost.env.face_state import StateFace
 from mjhost.env.face_stepping import SteppingFace
 from mjhost.env.lifecycle import Lifecycle, OptionsMode
 from mjhost.env.loading import ModelInput
@@ -33,6 +36,7 @@ from mjhost.env.records import (
     LoadReport,
     ReloadReport,
 )
+from mjhost.env.state_access import StateAccess
 from mjhost.env.stepping import Stepper
 from mjhost.env.transaction import OptionsTransaction
 from mjhost.errors import InvalidArgumentError, LockOrderError, ReentrancyError
@@ -40,7 +44,7 @@ from mjhost.options import OptionsResult, PatchInputs, RuntimeOptionsSnapshot
 from mjhost.plugins import PluginFactory, PluginSource
 
 
-class MujocoEnv(SteppingFace, PluginFace, AnalysisFace):
+class MujocoEnv(SteppingFace, PluginFace, AnalysisFace, StateFace, CheckpointFace):
     """Hosts one MuJoCo simulation.
 
     Args:
@@ -94,6 +98,8 @@ class MujocoEnv(SteppingFace, PluginFace, AnalysisFace):
         self._manual = ManualSteps(core, self._stepper)
         self._thread = PhysicsThread(core, self._stepper, self._manual)
         self._options = OptionsTransaction(core, self._stepper)
+        self._access = StateAccess(core, self._stepper)
+        self._checkpoints = Checkpoints(core, self._stepper, self._manual, self._options)
         self._plugging = Plugging(core, self._stepper, PluginFactory(plugins))
         self._lifecycle = Lifecycle(core, self._stepper, self._manual, self._thread, self._options)
         engine_log.acquire()

@@ -107,6 +107,26 @@ class ResetDone(Event, frozen=True, kw_only=True, tag="reset_done"):
     model: bool = False
 
 
+class CheckpointTaken(Event, frozen=True, kw_only=True, tag="checkpoint_taken"):
+    """A checkpoint was taken.
+
+    Attributes:
+        exact: whether it holds everything, as far as can be known.
+    """
+
+    exact: bool = True
+
+
+class CheckpointRestored(Event, frozen=True, kw_only=True, tag="checkpoint_restored"):
+    """The simulation goes on from a checkpoint.
+
+    Attributes:
+        source: label of the model that it was taken of.
+    """
+
+    source: str = ""
+
+
 class Paused(Event, frozen=True, kw_only=True, tag="paused"):
     """The physics thread stopped stepping."""
 
@@ -197,6 +217,8 @@ AnyEvent = (
     | PluginFailed
     | EngineWarning
     | StepLimitReached
+    | CheckpointTaken
+    | CheckpointRestored
 )
 """Every kind, for decoding: ``msgspec.json.decode(text, type=AnyEvent)``."""
 

@@ -74,16 +74,19 @@ def has_extensions(model: mujoco.MjModel) -> bool:
     return not ours.isdisjoint(model.plugin.tolist())
 
 
-@contextlib.contextmanager
-def interrupts_kept(hosted: HostedModel) -> Iterator[None]:
+def interrupts_kept(hosted: HostedModel) -> contextlib.AbstractContextManager[None]:
     """Around engine calls: an interrupt on the way into an extension's method is not lost.
 
     It is a failure of the data then. Only the main thread gets interrupts.
     """
     if not hosted.extended or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before, address = sys.unraisablehook, hosted.data._address
+        return contextlib.nullcontext()
+    return _interrupts_kept(hosted.data._address)
+
+
+@contextlib.contextmanager
+def _interrupts_kept(address: int) -> Iterator[None]:
+    before = sys.unraisablehook
 
     def keep(report: Any) -> None:
         if not failures.keep_dropped(report, address):

@@ -12,6 +12,7 @@ Not a goal: stepping, phases, locks.
 from __future__ import annotations
 
 import copy
+from typing import TYPE_CHECKING
 
 import mujoco
 
@@ -22,6 +23,12 @@ from mjhost.env.rollback import StateBlock
 from mjhost.generation import ModelGeneration
 from mjhost.layout import copy_model_into, double_cell
 from mjhost.options.mapping import OptionBlock
+from mjhost.state.kinematics import PresentKinematics
+from mjhost.state.names import Names
+from mjhost.state.records import Array
+
+if TYPE_CHECKING:
+    from mjhost.env.checkpoints import Archive
 
 
 class HostedModel:
@@ -29,24 +36,33 @@ class HostedModel:
 
     Attributes:
         extended: whether the engine enters Python, or what was compiled of it, by itself.
+        names: from names of objects to indices; made when first asked for.
+        kinematics: poses and velocities of the present state, on data of its own.
+        views: live arrays of accessors, by what they show; here, so that an accessor that outlives
+            the model does not keep its memory.
+        archive: what checkpoints need to know of the model; made when first asked for.
         steps: engine steps since the last load or reset; written by the stepping thread only.
         repeats: number of the step that was undone last, and may be taken again; 0 without one.
         edited_options: names of the option fields changed by a transaction since the load.
     """
 
     __slots__ = (
+        "archive",
         "compiled",
         "data",
         "dt_cell",
         "edited_options",
         "extended",
         "generation",
+        "kinematics",
         "model",
+        "names",
         "option_block",
         "pristine",
         "repeats",
         "state",
         "steps",
+        "views",
         "warnings",
     )
 
@@ -56,11 +72,15 @@ class HostedModel:
         self.model: mujoco.MjModel = compiled.model
         self.data: mujoco.MjData = compiled.data
         self.pristine: mujoco.MjModel = copy.copy(compiled.model)
+        self.names = Names(self.model)
+        self.kinematics = PresentKinematics(self.model)
+        self.views: dict[str, Array] = {}
         self.option_block = OptionBlock(self.model.opt)
         self.dt_cell = double_cell(self.model.opt, "mjOption", "timestep")
         self.warnings = WarningCounters(self.data)
         self.state = StateBlock.for_options(self.model, self.data)
         self.extended = has_extensions(self.model)
+        self.archive: Archive | None = None
         self.steps = 0
         self.repeats = 0
         self.edited_options: set[str] = set()

@@ -48,6 +48,7 @@ class Plugging:
         self.callbacks = Callbacks(self._callbacks_changed, guard=self.host.lock)
         self._route: Route | None = None
         self._tasks: list[Task] = []
+        self._pre_tasks: list[Task] = []  # those of pre_step, whose function only takes note
         self._due_pre: list[ModelCall] = []
         core.plugging = self
 
@@ -210,11 +211,14 @@ class Plugging:
         self._core.single_step = None
         self._core.attention = True
 
-    @contextlib.contextmanager
-    def muted(self) -> Iterator[None]:
+    @property
+    def is_hooked(self) -> bool:
+        """Whether any callback of the pair is installed with the engine."""
+        return self._route is not None and bool(self._route.hooked)
+
+    def muted(self) -> contextlib.AbstractContextManager[None]:
         """No hook of the pair fires inside: for refreshes that are nobody's business."""
-        with contextlib.nullcontext() if self._route is None else self._route.muted():
-            yield
+        return contextlib.nullcontext() if self._route is None else self._route.muted()
 
     # -- the engine outside of steps ---------------------------------------------------------
 
@@ -286,9 +290,13 @@ class Plugging:
             with lock:
                 rated.call(model, data)
 
-        call = call_later if rated.site.phase == "pre_step" else call_now
+        later = rated.site.phase == "pre_step"
         self._stepper.catch_up_schedule()
-        self._tasks.append(core.schedule.add(rated.rate_hz, call, str(rated.site)))
+        call = call_later if later else call_now
+        task = core.schedule.add(rated.rate_hz, call, str(rated.site))
+        self._tasks.append(task)
+        if later:
+            self._pre_tasks.append(task)
 
     def _drop_tasks(self) -> None:
         if self._tasks:
@@ -296,6 +304,20 @@ class Plugging:
         for task in self._tasks:
             self._core.schedule.remove(task)
         self._tasks.clear()
+        self._pre_tasks.clear()
+
+    def place_schedule(self, dt: float, k: int) -> None:
+        """Puts every rate ``k`` steps after the anchor, where a checkpoint was taken.
+
+        A ``pre_step`` with a rate that was due there has its call before the next step.
+        """
+        self._due_pre.clear()
+        if self._route is not None:
+            self._route.retry = False
+        due = self._core.schedule.place(dt, k)
+        for task in self._pre_tasks:
+            if task in due:
+                task.fn(None, None)
 
     # -- telling -----------------------------------------------------------------------------
 

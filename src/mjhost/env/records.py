@@ -23,6 +23,7 @@ class StepReason(enum.StrEnum):
     LIMIT = "limit"
     PAUSE_REQUESTED = "pause requested"
     CANCELLED_BY_RESET = "cancelled by reset"
+    CANCELLED_BY_RESTORE = "cancelled by restore"
     CANCELLED_BY_RELOAD = "cancelled by reload"
     CANCELLED_BY_CLOSE = "cancelled by close"
     CANCELLED_BY_RESUME = "cancelled by resume"

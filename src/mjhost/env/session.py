@@ -30,6 +30,12 @@ class SessionClock:
         self._high = now
         return now
 
+    def catch_up(self, session_time: float, sim_time: float) -> None:
+        """``sim_time`` belongs to ``session_time``, if that lies ahead."""
+        if session_time > self.at(sim_time):
+            self._offset = session_time - sim_time
+            self._high = session_time
+
     def jump(self, before: float, after: float) -> None:
         """``data.time`` was moved from ``before`` to ``after`` by the host; session time stays."""
         now = self.at(before)

@@ -429,7 +429,10 @@ class Stepper:
     def refresh(self, hosted: HostedModel) -> None:
         """Recomputes everything derived from the state; no hook fires."""
         adopt_this_thread()
-        with self._core.plugging.muted(), interrupts_kept(hosted):
+        if self._core.plugging.is_hooked or hosted.extended:
+            with self._core.plugging.muted(), interrupts_kept(hosted):
+                mujoco.mj_forward(hosted.model, hosted.data)
+        else:
             mujoco.mj_forward(hosted.model, hosted.data)
         raise_failure(hosted.data)
         hosted.warnings.clear()

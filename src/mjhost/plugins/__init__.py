@@ -17,7 +17,7 @@ from mjhost.plugins.diagnostics import (
 from mjhost.plugins.factories import PluginFactory, PluginSource
 from mjhost.plugins.hooks import HOOKS, STEP_PHASES, HookSite, active_hook
 from mjhost.plugins.host import PluginHost
-from mjhost.plugins.loading import AdapterFactory, PluginLoadReport, RateTask
+from mjhost.plugins.loading import AdapterFactory, PluginLoadReport, RateTask, SavedPlugin
 from mjhost.plugins.plugin import Plugin
 from mjhost.plugins.statistics import HookTiming, PluginStatistics
 
@@ -42,6 +42,7 @@ __all__ = [
     "PluginSource",
     "PluginStatistics",
     "RateTask",
+    "SavedPlugin",
     "ScopedPluginAccess",
     "active_hook",
 ]

@@ -32,7 +32,7 @@ from mjhost.plugins.hooks import (
     overridden,
     signature_problem,
 )
-from mjhost.plugins.plugin import Plugin
+from mjhost.plugins.plugin import Plugin, keeps_state
 from mjhost.plugins.statistics import PluginStatistics
 
 
@@ -103,6 +103,11 @@ class PluginAdapter(ABC):
         return overridden(self, PluginAdapter, "save_state") and overridden(
             self, PluginAdapter, "load_state"
         )
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether the past of the simulation may be kept in it."""
+        return True
 
     def save_state(self) -> Any:
         """What the next generation should know; called only if ``carries_state``."""
@@ -211,6 +216,11 @@ class PluginHookAdapter(PluginAdapter):
         return plugin is not None and all(
             overridden(plugin, Plugin, half) for half in ("save_state", "load_state")
         )
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether the plugin has attributes of its own and does not say that it is stateless."""
+        return self._plugin is not None and keeps_state(self._plugin)
 
     def save_state(self) -> Any:
         """The plugin's ``save_state``."""

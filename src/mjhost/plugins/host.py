@@ -22,7 +22,7 @@ generation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
@@ -53,6 +53,7 @@ from mjhost.plugins.loading import (
     Entry,
     Failures,
     PluginLoadReport,
+    SavedPlugin,
     activate_all,
     close_all,
     collect,
@@ -60,8 +61,10 @@ from mjhost.plugins.loading import (
     find_entry,
     load_all,
     load_states,
+    put_back,
     require_ready,
     save_states,
+    snapshot,
 )
 from mjhost.plugins.statistics import PluginStatistics
 
@@ -107,6 +110,11 @@ class PluginHost(Dispatch):
     def load_report(self) -> PluginLoadReport | None:
         """The report of the newest finished load, None before the first."""
         return self._load_report
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no adapter at all."""
+        return not self._entries
 
     # Lifecycle.
 
@@ -172,6 +180,26 @@ class PluginHost(Dispatch):
         """
         with self._exclusively("quiesce_and_destroy"):
             self._quiesce_locked()
+
+    def snapshot(self) -> tuple[SavedPlugin, ...]:
+        """What the plugins that receive callbacks know, for a checkpoint, in their order.
+
+        Raises:
+            Exception: whatever a ``save_state`` raised, with a note that names the plugin.
+        """
+        with self._exclusively("snapshot"):
+            entries = self._entries if self._active is not None else []
+            return snapshot(entries, self._record)
+
+    def put_back(self, saved: Iterable[SavedPlugin]) -> None:
+        """Hands what ``snapshot`` gave to ``load_state`` of the plugins of that name and type.
+
+        Raises:
+            Exception: whatever a ``load_state`` raised, with a note that names the plugin; those
+                before it have theirs, those after it do not.
+        """
+        with self._exclusively("put_back"):
+            put_back(self._entries if self._active is not None else [], saved, self._record)
 
     def reinit_after_fork(self) -> None:
         """Free the lock in a forked child, whoever held it in the parent."""

@@ -218,6 +218,61 @@ def activate_all(entries: list[Entry], failures: Failures, report: Report) -> No
             entry.ready = entry.failure is None
 
 
+class SavedPlugin(NamedTuple):
+    """One plugin in a checkpoint.
+
+    Attributes:
+        name: its name.
+        type: where it came from.
+        state: what ``save_state`` returned, None if ``saved`` is False.
+        saved: whether it carries state.
+        exact: whether that, or nothing, is all it knows of the past.
+    """
+
+    name: str
+    type: str
+    state: Any
+    saved: bool
+    exact: bool
+
+
+def snapshot(entries: Iterable[Entry], report: Report) -> tuple[SavedPlugin, ...]:
+    """What every ready entry keeps; what ``save_state`` raises is reported and goes on."""
+    found = []
+    for entry in entries:
+        if not entry.ready:
+            continue
+        saved = entry.adapter.carries_state
+        state = _reported(entry, "save_state", entry.adapter.save_state, report) if saved else None
+        exact = saved or not entry.adapter.keeps_state
+        found.append(SavedPlugin(entry.name, entry.type, state, saved, exact))
+    return tuple(found)
+
+
+def _reported(
+    entry: Entry, phase: str, function: Callable[..., Any], report: Report, *args: Any
+) -> Any:
+    site = entry.site(phase)
+    try:
+        return calling(site, function, *args)
+    except BaseException as error:
+        report(site, error)
+        raise
+
+
+def put_back(entries: Iterable[Entry], saved: Iterable[SavedPlugin], report: Report) -> None:
+    """Gives each entry the state of its namesake, in the order of the entries.
+
+    What ``load_state`` raises is reported and goes on to the caller, the rest untouched.
+    """
+    states = {(plugin.name, plugin.type): plugin for plugin in saved}
+    for entry in entries:
+        plugin = states.get((entry.name, entry.type))
+        if plugin is None or not plugin.saved or not entry.ready:
+            continue
+        _reported(entry, "load_state", entry.adapter.load_state, report, plugin.state)
+
+
 def save_states(
     entries: Iterable[Entry], not_carried: dict[str, str]
 ) -> dict[tuple[str, str], Any]:

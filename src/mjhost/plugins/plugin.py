@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 import msgspec
 
@@ -53,6 +53,8 @@ class Plugin:
 
     Attributes:
         Config: a dataclass or ``msgspec.Struct``, or None for a plugin without configuration.
+        stateless: True says that nothing of the past of the simulation is kept in the object; see
+            ``env.checkpoint()``.
         rate_hz: None, or the rate (Hz, simulation time) at which ``pre_step`` and ``post_step`` run
             instead of with every step.
         config: an instance of ``Config``, or None without one.
@@ -60,6 +62,7 @@ class Plugin:
     """
 
     Config: ClassVar[type | None] = None
+    stateless: ClassVar[bool] = False
     rate_hz: float | None = None
     name: str = ""
     config: Any = None
@@ -122,11 +125,15 @@ class Plugin:
         """The simulation goes on."""
 
     def save_state(self) -> dict[str, Any]:
-        """What the next generation of this plugin should know: arrays and scalars by name."""
+        """What the next generation of this plugin, or a checkpoint, should know.
+
+        Values by name: None, numbers, text, bytes, NumPy arrays, and lists, tuples and dicts of
+        them. For a random generator that is ``rng.bit_generator.state``.
+        """
         return {}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take what ``save_state`` of the generation before returned; runs after ``load``."""
+        """Take what ``save_state`` returned: after ``load``, or when a checkpoint is restored."""
 
     def close(self) -> None:
         """The generation ends; also called if ``load`` raised."""
@@ -156,6 +163,19 @@ def fresh_copy(template: Plugin) -> Plugin:
     """A new object of the template's class, constructed with the template's arguments."""
     args, kwargs = template._mjhost_construction
     return type(template)(*args, **kwargs)
+
+
+def keeps_state(plugin: Plugin) -> bool:
+    """Whether the object has attributes of its own, so that the past may be in them.
+
+    What a class, a module or a closure keeps cannot be seen.
+    """
+    if type(plugin).stateless:
+        return False
+    return any(name not in _GIVEN for name in vars(plugin))
+
+
+_GIVEN: Final = frozenset({"config", "name", "rate_hz", "_mjhost_construction", "_mjhost_skip"})
 
 
 def _field_names(config: Any) -> tuple[str, ...]:

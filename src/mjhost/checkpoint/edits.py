@@ -1,0 +1,151 @@
+"""What was changed in a live model since it was compiled.
+
+Owns: finding the arrays of ``mjModel`` that differ from those of its pristine copy, and putting
+them back into a model of the same sizes.
+Invariants: everything that a step depends on is watched: every array but those of meshes, textures,
+skins and their search trees, whose contents no host edits; and the statistics of the model. Options
+are not: they have their own record.
+Threads: under the physics lock.
+Not a goal: the options of the model, visual settings.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+from mujoco.introspect import ast_nodes, structs
+
+from mjhost.layout import address_of, inline_view, size_cell
+
+ModelEdits = Mapping[str, npt.NDArray[Any]]
+"""Edited arrays of a model by the name of the field; ``stat`` as bytes."""
+
+NONE: Final[ModelEdits] = MappingProxyType({})
+STATISTICS: Final = "stat"
+
+_UNWATCHED: Final = ("mesh_", "tex_", "skin_", "bvh_", "oct_", "names", "paths", "text_")
+
+_memcmp = ctypes.PyDLL(None).memcmp  # keeps the GIL: nothing may change under it
+_memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+_memcmp.restype = ctypes.c_int
+
+
+class EditWatch:
+    """Compares a model with its pristine copy, quickly if nothing was edited.
+
+    Args:
+        model: the live one.
+        pristine: a copy of it, made when it was compiled and not changed since. Bytes between its
+            arrays, which mean nothing, are made equal to those of ``model``.
+    """
+
+    __slots__ = ("_address", "_pristine_fields", "_pristine_stat", "_stat", "_stretches", "fields")
+
+    def __init__(self, model: mujoco.MjModel, pristine: mujoco.MjModel) -> None:
+        self.fields = _arrays(model)
+        self._pristine_fields = _arrays(pristine)
+        self._stat = inline_view(model, "mjModel", STATISTICS)
+        self._pristine_stat = bytes(inline_view(pristine, "mjModel", STATISTICS))
+        base = size_cell(model, "mjModel", "buffer").value
+        twin = size_cell(pristine, "mjModel", "buffer").value
+        self._address = address_of(model, "mjModel")
+        self._stretches = [
+            (start, start - base + twin, end - start) for start, end in _stretches(self.fields)
+        ]
+        for start, its, size in self._stretches:
+            _even_gaps(self.fields, start, size, its)
+
+    def read(self) -> ModelEdits:
+        """Copies of what differs now."""
+        same = all(_memcmp(ours, theirs, size) == 0 for ours, theirs, size in self._stretches)
+        if same and self._stat == self._pristine_stat:
+            return NONE
+        found: dict[str, npt.NDArray[Any]] = {}
+        for name, array in self.fields.items():
+            if array.tobytes() != self._pristine_fields[name].tobytes():
+                found[name] = _frozen(array)
+        if self._stat != self._pristine_stat:
+            found[STATISTICS] = _frozen(np.frombuffer(self._stat, np.uint8))
+        return MappingProxyType(found)
+
+    def write(self, edits: ModelEdits) -> bool:
+        """Makes the model pristine but for ``edits``, which fit; whether anything changed."""
+        before = self.read()
+        if not edits and not before:
+            return False
+        for name in {*before, *edits} - {STATISTICS}:
+            self.fields[name][...] = edits.get(name, self._pristine_fields[name])
+        kept = edits.get(STATISTICS)
+        self._stat[:] = self._pristine_stat if kept is None else kept.tobytes()
+        return True
+
+    def problem(self, edits: ModelEdits) -> str | None:
+        """Why ``edits`` do not fit this model, or ``None``."""
+        for name, array in edits.items():
+            if name == STATISTICS:
+                if array.dtype != np.uint8 or array.size != len(self._stat):
+                    return "the statistics of the model have another size"
+                continue
+            own = self.fields.get(name)
+            if own is None:
+                return f"the model has no array {name!r}"
+            if own.dtype != array.dtype or own.shape != array.shape:
+                return (
+                    f"{name} of the model is {own.dtype} of shape {own.shape}, the edited one "
+                    f"{array.dtype} of shape {array.shape}"
+                )
+        return None
+
+
+def _arrays(model: mujoco.MjModel) -> dict[str, npt.NDArray[Any]]:
+    """The watched arrays by name, without empty ones."""
+    found = {}
+    for field in structs.STRUCTS["mjModel"].fields:
+        pointer = isinstance(getattr(field, "type", None), ast_nodes.PointerType)
+        if not pointer or field.name.startswith(_UNWATCHED):
+            continue
+        array = getattr(model, field.name, None)
+        if isinstance(array, np.ndarray) and array.size:
+            found[field.name] = array
+    return found
+
+
+def _stretches(fields: Mapping[str, npt.NDArray[Any]]) -> list[tuple[int, int]]:
+    """First and end address of runs of watched arrays with no other array in between."""
+    spans = sorted((a.ctypes.data, a.ctypes.data + a.nbytes) for a in fields.values())
+    runs: list[tuple[int, int]] = []
+    for start, end in spans:
+        if runs and start - runs[-1][1] < _ALIGNMENT:
+            runs[-1] = runs[-1][0], max(end, runs[-1][1])
+        else:
+            runs.append((start, end))
+    return runs
+
+
+_ALIGNMENT: Final = 64  # bytes; the engine aligns arrays to that, an array in between is larger
+
+
+def _even_gaps(fields: Mapping[str, npt.NDArray[Any]], start: int, size: int, twin: int) -> None:
+    """Copies what lies between the arrays of a run into the same place of the twin."""
+    at = start
+    inside = sorted(
+        (a.ctypes.data, a.ctypes.data + a.nbytes)
+        for a in fields.values()
+        if start <= a.ctypes.data < start + size
+    )
+    for first, end in inside:
+        if first > at:
+            ctypes.memmove(twin + at - start, at, first - at)
+        at = max(at, end)
+
+
+def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    copied = array.copy()
+    copied.flags.writeable = False
+    return copied
