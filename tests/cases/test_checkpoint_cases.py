@@ -9,6 +9,7 @@ import pytest
 from mjhost import MujocoEnv
 from mjhost.checkpoint import Checkpoint
 from mjhost.errors import CheckpointError
+from tests.cases import acme  # noqa: F401 - registers the engine plugin of PL-08
 
 
 def logged(env, steps):
@@ -137,3 +138,21 @@ def test_the_history_of_a_delayed_actuator_goes_on(host_case):
     fresh = host_case("CK-12")
     fresh.restore(checkpoint)
     assert ramp(fresh, 12, 4) == [7, 8, 9, 10]
+
+
+def test_the_state_of_an_engine_plugin_comes_back_in_place_and_elsewhere(host_case, tmp_path):
+    """PL-08."""
+    env = host_case("PL-08")
+    env.step(5)
+    checkpoint = env.checkpoint()
+    checkpoint.save(tmp_path / "c")
+    env.step(7)
+    env.restore(checkpoint)
+    assert env.data.plugin_state.tolist() == [5, 1]
+    fresh = host_case("PL-08")
+    fresh.restore(Checkpoint.load(tmp_path / "c"))
+    assert fresh.data.plugin_state.tolist() == [5, 1]
+    fresh.step()
+    assert fresh.data.plugin_state.tolist() == [6, 1]
+    fresh.reset()
+    assert fresh.data.plugin_state.tolist() == [0, 1]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import mujoco
@@ -21,7 +21,12 @@ from mujoco.introspect import ast_nodes, structs
 
 from mjhost.layout import library, model_sizes
 
+T = TypeVar("T")
+
 _SHOWN: Final = 8  # differences that a refusal lists
+
+# Slots of engine plugins, whose names are among the objects, and paths of files.
+_PASSING: Final = frozenset({"plugin", "paths", "npaths"})
 
 
 class Slot(NamedTuple):
@@ -73,8 +78,18 @@ class ModelIdentity(msgspec.Struct, frozen=True):
         )
 
     def is_same(self, other: ModelIdentity) -> bool:
-        """Whether the state of one means the same in the other, bit for bit."""
-        return self.content_hash == other.content_hash
+        """Whether the state of one means the same in the other, bit for bit.
+
+        Where files of meshes lie, and in which order this process registered engine plugins, is
+        part of ``content_hash`` and no part of this.
+        """
+        return self.content_hash == other.content_hash or (
+            self.objects == other.objects and self._content == other._content
+        )
+
+    @property
+    def _content(self) -> tuple[dict[str, int], dict[str, str]]:
+        return _lasting(self.sizes), _lasting(self.digests)
 
     def is_like(self, other: ModelIdentity) -> bool:
         """Whether both have the same objects, whatever the values of their properties."""
@@ -87,20 +102,30 @@ class ModelIdentity(msgspec.Struct, frozen=True):
     def differences(self, other: ModelIdentity) -> list[str]:
         """What ``self`` has otherwise than ``other``, most telling first."""
         found = self.object_differences(other)
+        (sizes, digests), (its_sizes, its_digests) = self._content, other._content
         if not found:
             found = [
-                f"{name} is {self.sizes.get(name, 0)}, not {other.sizes.get(name, 0)}"
-                for name in dict.fromkeys((*self.sizes, *other.sizes))
-                if self.sizes.get(name, 0) != other.sizes.get(name, 0)
+                f"{name} is {sizes.get(name, 0)}, not {its_sizes.get(name, 0)}"
+                for name in dict.fromkeys((*sizes, *its_sizes))
+                if sizes.get(name, 0) != its_sizes.get(name, 0)
             ]
         arrays = [
             name
-            for name in dict.fromkeys((*self.digests, *other.digests))
-            if self.digests.get(name) != other.digests.get(name)
+            for name in dict.fromkeys((*digests, *its_digests))
+            if digests.get(name) != its_digests.get(name)
         ]
         if arrays and not found:
             found.append(f"the same objects with other values in {_list(arrays)}")
         return found
+
+
+def _lasting(values: dict[str, T]) -> dict[str, T]:
+    """What does not depend on the process or the place in which the model was compiled."""
+    return {
+        name: value
+        for name, value in values.items()
+        if name not in _PASSING and not name.endswith("_pathadr")
+    }
 
 
 def told(differences: list[str]) -> str:

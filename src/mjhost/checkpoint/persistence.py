@@ -17,6 +17,7 @@ import mujoco
 import numpy as np
 
 from mjhost.checkpoint import files, trees
+from mjhost.checkpoint.edits import ModelEdits, unsafe
 from mjhost.checkpoint.identity import ModelIdentity
 from mjhost.checkpoint.record import Checkpoint, Counters, PluginState
 from mjhost.checkpoint.vector import Component, StateLayout
@@ -65,8 +66,17 @@ def read(path: str | os.PathLike[str]) -> Checkpoint:
 
 
 def to_bytes(checkpoint: Checkpoint) -> bytes:
-    """The bytes of a file."""
-    arrays: list[np.ndarray[Any, Any]] = [checkpoint.state, *checkpoint.edits.values()]
+    """The bytes of a file.
+
+    Raises:
+        CheckpointError: it has what could not be read again: numbers that no sound state has, or
+            edits of arrays that no file may bring.
+    """
+    arrays: list[np.ndarray[Any, Any]] = [
+        checkpoint.layout.checked(checkpoint.state),
+        *checkpoint.edits.values(),
+    ]
+    _check_edits(checkpoint.edits)
     content = _Content(
         mjhost=checkpoint.mjhost,
         engine=checkpoint.engine,
@@ -101,6 +111,7 @@ def from_bytes(image: bytes) -> Checkpoint:
     _check_slots(content.model, layout)
     state = layout.checked(arrays[0])
     edits = dict(zip(content.edits, arrays[1:], strict=False))
+    _check_edits(edits)
     for array in (state, *edits.values()):
         array.flags.writeable = False
     foreign = content.engine != mujoco.mj_versionString()
@@ -117,6 +128,13 @@ def from_bytes(image: bytes) -> Checkpoint:
         wrenches=trees.unpacked(content.wrenches, arrays),
         mjhost=content.mjhost,
     )
+
+
+def _check_edits(edits: ModelEdits) -> None:
+    for name, array in edits.items():
+        problem = unsafe(name, array)
+        if problem is not None:
+            raise CheckpointError(f"its edit of {name} can be in no file: {problem}")
 
 
 def _layout(sizes: tuple[tuple[str, int], ...]) -> StateLayout:

@@ -62,6 +62,7 @@ class Counters(msgspec.Struct, frozen=True):
         anchor_time: simulation time of that step, s sim.
         session_time: simulated time since the env was made, s sim.
         options_epoch: how many options transactions the env had applied.
+        due: names of the calls with a rate that belong to the next step: ``pre_step`` of plugins.
     """
 
     steps: int
@@ -69,6 +70,7 @@ class Counters(msgspec.Struct, frozen=True):
     anchor_time: float
     session_time: float
     options_epoch: int
+    due: tuple[str, ...] = ()
 
 
 class Checkpoint(msgspec.Struct, frozen=True, eq=False, kw_only=True):

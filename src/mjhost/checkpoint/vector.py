@@ -66,12 +66,13 @@ class StateLayout:
         size: length of the vector.
     """
 
-    __slots__ = ("_active", "components", "size")
+    __slots__ = ("_active", "_sound", "components", "size")
 
     def __init__(self, components: tuple[Component, ...]) -> None:
         self.components = components
         self.size = sum(component.size for component in components)
         self._active = self.component("eq_active").span
+        self._sound: Vector | None = None  # the one that was checked last, if nobody can change it
 
     @classmethod
     def of(cls, model: mujoco.MjModel) -> StateLayout:
@@ -118,6 +119,10 @@ class StateLayout:
         vector.flags.writeable = False
         return vector
 
+    def is_checked(self, given: Any) -> bool:
+        """Whether ``given`` is the sound vector that was read or checked last."""
+        return given is self._sound and given is not None
+
     def checked(self, given: Any) -> Vector:
         """``given`` as a sound vector of this layout.
 
@@ -125,6 +130,9 @@ class StateLayout:
             CheckpointError: it has another size or type, or a number that no state has; which one
                 is named.
         """
+        if self.is_checked(given):
+            sound: Vector = given
+            return sound
         vector = self._sized(given)
         if not np.isfinite(vector).all():
             self._refuse_unsound(vector)
@@ -134,6 +142,7 @@ class StateLayout:
             raise CheckpointError(
                 f"eq_active[{wrong[0]}] of the state must be 0 or 1, got {active[wrong[0]]:g}"
             )
+        self._sound = vector if vector.base is None and not vector.flags.writeable else None
         return vector
 
     def _sized(self, given: Any) -> Vector:

@@ -31,6 +31,8 @@ from mjhost.layout import size_cell
 from mjhost.options import changed_fields, validate_runtime_options
 from mjhost.options import layout as option_layout
 from mjhost.plugins import SavedPlugin
+from mjhost.state.names import ObjectKind
+from mjhost.state.wrenches import Wrenches, loaded
 
 if TYPE_CHECKING:
     from mjhost.checkpoint.vector import Vector
@@ -109,6 +111,7 @@ class Checkpoints:
             edits=archive.watch.read(),
             counters=self._counters(hosted),
             plugins=plugins,
+            wrenches=hosted.wrenches.save(hosted.steps),
             mjhost=mjhost.__version__,
             data=copy.copy(data) if hosted.state.strategy == "copy" else None,
         )
@@ -121,6 +124,7 @@ class Checkpoints:
             anchor_time=core.anchor_time,
             session_time=core.session_time_locked(),
             options_epoch=core.options_epoch.value,
+            due=core.plugging.due_names(),
         )
 
     # -- restoring ---------------------------------------------------------------------------
@@ -144,6 +148,9 @@ class Checkpoints:
                     "the checkpoint is meant for the new model"
                 )
             host = core.plugging.host
+            if host.is_empty and self._is_only_state(hosted, checkpoint):
+                self._go_back(hosted, checkpoint)
+                return
             former = () if host.is_empty else host.snapshot()
             plan = _Plan(hosted, checkpoint, former, allow_version)
             if self._manual.busy:
@@ -154,6 +161,40 @@ class Checkpoints:
                 if core.single_step is None:
                     self._stepper.grant_single_step()
 
+    def _is_only_state(self, hosted: HostedModel, checkpoint: Checkpoint) -> bool:
+        """Whether it was taken of this very model, and nothing but the state has to be put back."""
+        archive = hosted.archive
+        return (
+            archive is not None
+            and checkpoint.model is archive.identity
+            and archive.layout.is_checked(checkpoint.state)
+            and checkpoint.data is None
+            and not (checkpoint.edits or checkpoint.plugins or checkpoint.wrenches)
+            and not (hosted.wrenches or self._manual.busy or hosted.model.nplugin)
+            and checkpoint.option_bytes == hosted.option_block.raw()
+            and archive.watch.sees_none
+        )
+
+    def _go_back(self, hosted: HostedModel, checkpoint: Checkpoint) -> None:
+        """The usual restore, of which there are many in a search: what it costs is the forward."""
+        core, counters, state = self._core, checkpoint.counters, hosted.state
+        state.save()
+        before = hosted.data.time
+        try:
+            mujoco.mj_setState(hosted.model, hosted.data, checkpoint.state, INTEGRATION)
+            self._stepper.refresh(hosted)
+        except BaseException as error:
+            self._stepper.undo_call(hosted, error)
+            raise
+        hosted.edited_options = set(checkpoint.edited_options)
+        self._count_from(hosted, counters, before)
+        core.fault = None
+        core.hub.publish(
+            CheckpointRestored, self._stepper.stamp(hosted), source=checkpoint.model.label
+        )
+        if core.single_step is None:
+            self._stepper.grant_single_step()
+
     def _carry_out(self, hosted: HostedModel, plan: _Plan) -> None:
         core, checkpoint = self._core, plan.checkpoint
         former = _Former(hosted, self._counters(hosted))
@@ -163,6 +204,7 @@ class Checkpoints:
             if plan.options is not None or checkpoint.option_bytes != former.option_bytes:
                 self._set_options(hosted, checkpoint.option_bytes, plan.options)
             hosted.edited_options = set(checkpoint.edited_options)
+            self._set_wrenches(hosted, plan.wrenches)
             self._move(hosted, checkpoint.counters, lambda: self._set_state(hosted, plan))
             if plan.plugins:
                 core.plugging.host.put_back(plan.plugins)
@@ -182,11 +224,17 @@ class Checkpoints:
         archive_of(hosted).watch.write(former.edits)
         self._set_options(hosted, former.option_bytes, None)
         hosted.edited_options = former.edited_options
+        self._set_wrenches(hosted, former.wrenches)
         self._move(hosted, former.counters, former.state.restore)
         hosted.options_changed()
         self._stepper.refresh(hosted)
         with contextlib.suppress(Exception):  # recorded by the host; the first error is the one
             core.plugging.host.put_back(plan.former)
+
+    def _set_wrenches(self, hosted: HostedModel, wrenches: Wrenches) -> None:
+        if wrenches or hosted.wrenches:
+            hosted.wrenches = wrenches
+            self._core.plugging.wrenches_changed()
 
     def _set_options(
         self, hosted: HostedModel, raw: bytes, foreign: RuntimeOptionsSnapshot | None
@@ -212,36 +260,44 @@ class Checkpoints:
         archive_of(hosted).give_stack_back()
         mujoco.mj_setState(hosted.model, hosted.data, plan.state, INTEGRATION)
         self._stepper.refresh(hosted)
+        if hosted.model.nplugin:  # one that breaks the rules moves its state in a forward
+            mujoco.mj_setState(hosted.model, hosted.data, plan.state, INTEGRATION)
 
     def _move(self, hosted: HostedModel, counters: Counters, write: Callable[[], None]) -> None:
         """Writes a state and puts the counters to it; session time and total of steps go on."""
-        core, before = self._core, hosted.data.time
-        core.session.at(before)
+        before = hosted.data.time
         try:
             write()
         finally:  # an interrupt comes after the engine's part: the counters have to follow it
-            core.session.jump(before, hosted.data.time)
-            core.session.catch_up(counters.session_time, hosted.data.time)
-            core.steps_before += hosted.steps - counters.steps
-            hosted.steps = counters.steps
-            hosted.repeats = 0
-            core.anchor_step = counters.anchor_step
-            core.anchor_time = counters.anchor_time
-            core.pacing_stale = True
-            self._stepper.forget_pace()
-            core.plugging.place_schedule(hosted.dt, counters.steps - counters.anchor_step)
+            self._count_from(hosted, counters, before)
+
+    def _count_from(self, hosted: HostedModel, counters: Counters, before: float) -> None:
+        """Puts the counters to the state, which was at the time ``before``."""
+        core, now = self._core, hosted.data.time
+        core.session.jump(before, now)
+        core.session.catch_up(counters.session_time, now)
+        core.steps_before += hosted.steps - counters.steps
+        hosted.steps = counters.steps
+        hosted.repeats = 0
+        core.anchor_step = counters.anchor_step
+        core.anchor_time = counters.anchor_time
+        core.pacing_stale = True
+        self._stepper.forget_pace()
+        steps = counters.steps - counters.anchor_step
+        core.plugging.place_schedule(hosted.dt, steps, counters.due)
 
 
 class _Former:
     """What a restore that fails goes back to."""
 
-    __slots__ = ("counters", "edited_options", "edits", "option_bytes", "state")
+    __slots__ = ("counters", "edited_options", "edits", "option_bytes", "state", "wrenches")
 
     def __init__(self, hosted: HostedModel, counters: Counters) -> None:
         self.edits = archive_of(hosted).watch.read()
         self.option_bytes = hosted.option_block.raw()
         self.edited_options = hosted.edited_options
         self.counters = counters
+        self.wrenches = hosted.wrenches
         self.state = hosted.state
         self.state.save()
 
@@ -253,6 +309,7 @@ class _Plan:
         checkpoint: what is restored.
         state: its vector in the layout of the model.
         options: its options if its own bytes mean nothing to this engine.
+        wrenches: what is applied from then on.
         plugins: what the plugins get.
         former: what they have now.
     """
@@ -277,6 +334,7 @@ class _Plan:
         problem = archive.watch.problem(checkpoint.edits) if checkpoint.edits else None
         if problem is not None:
             raise CheckpointError(f"the edits in the checkpoint do not fit: {problem}")
+        self.wrenches = _wrenches(hosted, checkpoint)
         self.plugins = _matched(checkpoint.plugins, former) if checkpoint.plugins else ()
 
     def _state(self, hosted: HostedModel, archive: Archive) -> Vector:
@@ -316,28 +374,35 @@ def check_model(checkpoint: Checkpoint, present: ModelIdentity, *, allow_version
 def _matched(
     saved: Iterable[PluginState], present: tuple[SavedPlugin, ...]
 ) -> tuple[SavedPlugin, ...]:
-    """What each plugin gets; a plugin whose state would get lost is an error."""
+    """What each plugin gets; a plugin that took part and does not work here is an error."""
     here = {plugin.name: plugin for plugin in present}
+    given = []
     for plugin in saved:
-        if not plugin.saved:
-            continue
         mine = here.get(plugin.name)
         if mine is None:
             near = did_you_mean(plugin.name, list(here))
             raise CheckpointError(
-                f"the checkpoint has the state of a plugin {plugin.name!r} ({plugin.type}), which "
-                f"is not loaded; {near}"
+                f"plugin {plugin.name!r} ({plugin.type}) was part of the simulation in the "
+                f"checkpoint and is not loaded, or failed to; {near}"
             )
-        if mine.type != plugin.type or not mine.saved:
-            what = mine.type if mine.type != plugin.type else "without load_state"
+        if _class_of(mine.type) != _class_of(plugin.type):
             raise CheckpointError(
-                f"the checkpoint has the state of plugin {plugin.name!r} as {plugin.type}, the one "
-                f"that is loaded is {what}"
+                f"plugin {plugin.name!r} is {plugin.type} in the checkpoint, the one that is "
+                f"loaded is {mine.type}"
             )
-    return tuple(
-        SavedPlugin(p.name, p.type, trees.thawed(p.state, f"plugin {p.name!r}"), p.saved, p.exact)
-        for p in saved
-    )
+        if plugin.saved and not mine.saved:
+            raise CheckpointError(
+                f"the checkpoint has the state of plugin {plugin.name!r} ({plugin.type}), the one "
+                "that is loaded is without load_state"
+            )
+        state = trees.thawed(plugin.state, f"plugin {plugin.name!r}")
+        given.append(SavedPlugin(mine.name, mine.type, state, plugin.saved, plugin.exact))
+    return tuple(given)
+
+
+def _class_of(type_: str) -> str:
+    """The class in a plugin's type; how its module was found differs between processes."""
+    return type_.rpartition(":")[2].rpartition(".")[2]
 
 
 def _decoded(raw: bytes) -> RuntimeOptionsSnapshot:
@@ -352,6 +417,21 @@ def archive_of(hosted: HostedModel) -> Archive:
     if archive is None:
         archive = hosted.archive = Archive(hosted)
     return archive
+
+
+def _wrenches(hosted: HostedModel, checkpoint: Checkpoint) -> Wrenches:
+    if not checkpoint.wrenches:
+        return Wrenches()
+    bodies = dict(hosted.names.selected(ObjectKind.BODY, None))
+    try:
+        wrenches, missing = loaded(checkpoint.wrenches, bodies, checkpoint.counters.steps)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"the wrenches of the checkpoint are none: {error!r}") from error
+    if missing:
+        raise CheckpointError(
+            f"the checkpoint has wrenches on bodies that are not there: {missing}"
+        )
+    return wrenches
 
 
 def _kept(plugin: SavedPlugin) -> PluginState:

@@ -25,6 +25,7 @@ from mjhost.env.core import EnvCore
 from mjhost.env.face_analysis import AnalysisFace
 from mjhost.env.face_checkpoints import CheckpointFace
 from mjhost.env.face_plugins import PluginFace
+from mjhost.env.face_properties import PropertiesFace
 from mjhost.env.face_state import StateFace
 from mjhost.env.face_stepping import SteppingFace
 from mjhost.env.lifecycle import Lifecycle, OptionsMode
@@ -44,7 +45,7 @@ from mjhost.options import OptionsResult, PatchInputs, RuntimeOptionsSnapshot
 from mjhost.plugins import PluginFactory, PluginSource
 
 
-class MujocoEnv(SteppingFace, PluginFace, AnalysisFace, StateFace, CheckpointFace):
+class MujocoEnv(SteppingFace, PluginFace, AnalysisFace, StateFace, PropertiesFace, CheckpointFace):
     """Hosts one MuJoCo simulation.
 
     Args:

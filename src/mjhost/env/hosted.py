@@ -26,6 +26,7 @@ from mjhost.options.mapping import OptionBlock
 from mjhost.state.kinematics import PresentKinematics
 from mjhost.state.names import Names
 from mjhost.state.records import Array
+from mjhost.state.wrenches import Wrenches
 
 if TYPE_CHECKING:
     from mjhost.env.checkpoints import Archive
@@ -41,6 +42,7 @@ class HostedModel:
         views: live arrays of accessors, by what they show; here, so that an accessor that outlives
             the model does not keep its memory.
         archive: what checkpoints need to know of the model; made when first asked for.
+        wrenches: forces and torques that the env applies.
         steps: engine steps since the last load or reset; written by the stepping thread only.
         repeats: number of the step that was undone last, and may be taken again; 0 without one.
         edited_options: names of the option fields changed by a transaction since the load.
@@ -64,6 +66,7 @@ class HostedModel:
         "steps",
         "views",
         "warnings",
+        "wrenches",
     )
 
     def __init__(self, compiled: CompiledModel, generation: ModelGeneration) -> None:
@@ -81,6 +84,7 @@ class HostedModel:
         self.state = StateBlock.for_options(self.model, self.data)
         self.extended = has_extensions(self.model)
         self.archive: Archive | None = None
+        self.wrenches = Wrenches()
         self.steps = 0
         self.repeats = 0
         self.edited_options: set[str] = set()

@@ -248,6 +248,8 @@ class Lifecycle:
         core.session.at(before)
         # The engine leaves the state of plugins without a reset function as it is.
         data.plugin_state[:] = 0.0
+        if hosted.wrenches.clear():
+            core.plugging.wrenches_changed()
         try:
             if key is None:
                 mujoco.mj_resetData(model, data)

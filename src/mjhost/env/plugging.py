@@ -12,15 +12,16 @@ report.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mjhost.callbacks import Callbacks, Entry, GuardedHook, Route, router
 from mjhost.env.events import PluginFailed
 from mjhost.env.extensions import interrupts_kept, raise_failure
 from mjhost.env.hooks import ModelCall, StepHooks, raise_parked
 from mjhost.env.schedule import Task
+from mjhost.env.wrenching import acting, wrenched
 from mjhost.errors import ForeignCallbackError
 from mjhost.plugins import HookSite, PluginFailure, PluginHost, PluginLoadReport, RateTask
 
@@ -48,7 +49,7 @@ class Plugging:
         self.callbacks = Callbacks(self._callbacks_changed, guard=self.host.lock)
         self._route: Route | None = None
         self._tasks: list[Task] = []
-        self._pre_tasks: list[Task] = []  # those of pre_step, whose function only takes note
+        self._pre_calls: dict[str, ModelCall] = {}  # those of pre_step with a rate, by name
         self._due_pre: list[ModelCall] = []
         core.plugging = self
 
@@ -181,6 +182,10 @@ class Plugging:
             name: self.host.dispatcher(phase, hosted.generation) if phase in phases else None
             for name, phase in (("pre", "pre_step"), ("last", "last_stage"), ("post", "post_step"))
         }
+        if hosted.wrenches:
+            calls["pre"], calls["last"] = acting(
+                hosted, calls["pre"], calls["last"], self._callbacks_changed
+            )
         hooks = StepHooks(self.host.lock, route, due_pre=self._due_pre, **calls)
         if not hooks.every_step and not self._tasks:
             core.hooks = None
@@ -205,6 +210,10 @@ class Plugging:
         """Installs hooks again that somebody wrote over, in front of his."""
         if self._route is not None and self._route.hooked:
             router.reclaim()
+
+    def wrenches_changed(self) -> None:
+        """Wrenches were applied or ended, which takes effect at the next boundary."""
+        self._callbacks_changed()
 
     def _callbacks_changed(self) -> None:
         self._core.hooks_stale = True
@@ -235,7 +244,7 @@ class Plugging:
         hosted.state.save()
         qacc = hosted.data.qacc.copy()  # no part of the state, but what mj_inverse is asked about
         try:
-            with interrupts_kept(hosted), self._hooks_in_place(entry):
+            with interrupts_kept(hosted), self._hooks_in_place(entry), wrenched(hosted):
                 call(hosted.model, hosted.data)
             raise_failure(hosted.data)
         except BaseException as error:
@@ -293,10 +302,10 @@ class Plugging:
         later = rated.site.phase == "pre_step"
         self._stepper.catch_up_schedule()
         call = call_later if later else call_now
-        task = core.schedule.add(rated.rate_hz, call, str(rated.site))
-        self._tasks.append(task)
+        name = str(rated.site)
+        self._tasks.append(core.schedule.add(rated.rate_hz, call, name))
         if later:
-            self._pre_tasks.append(task)
+            self._pre_calls[name] = rated.call
 
     def _drop_tasks(self) -> None:
         if self._tasks:
@@ -304,20 +313,25 @@ class Plugging:
         for task in self._tasks:
             self._core.schedule.remove(task)
         self._tasks.clear()
-        self._pre_tasks.clear()
+        self._pre_calls.clear()
 
-    def place_schedule(self, dt: float, k: int) -> None:
+    def due_names(self) -> tuple[str, ...]:
+        """Names of the calls that were due at this boundary and belong to the next step."""
+        due = self._due_pre
+        return tuple(n for n, call in self._pre_calls.items() if call in due) if due else ()
+
+    def place_schedule(self, dt: float, k: int, due: Collection[str]) -> None:
         """Puts every rate ``k`` steps after the anchor, where a checkpoint was taken.
 
-        A ``pre_step`` with a rate that was due there has its call before the next step.
+        Args:
+            dt: the timestep, s sim.
+            k: steps since the anchor.
+            due: what ``due_names`` said there; those come before the next step.
         """
-        self._due_pre.clear()
+        self._due_pre[:] = [call for name, call in self._pre_calls.items() if name in due]
         if self._route is not None:
             self._route.retry = False
-        due = self._core.schedule.place(dt, k)
-        for task in self._pre_tasks:
-            if task in due:
-                task.fn(None, None)
+        self._core.schedule.place(dt, k)
 
     # -- telling -----------------------------------------------------------------------------
 
@@ -328,6 +342,14 @@ class Plugging:
         hosted.repeats = 0
         self._due_pre.clear()
         self._notify(hosted, self.host.reset)
+
+    def geometry_changed(self, hosted: HostedModel, geom: int) -> None:
+        """Tells every plugin that a geom is another; the first error is raised afterwards."""
+
+        def notify(**generation: Any) -> None:
+            self.host.notify_geometry_changed(hosted.model, hosted.data, geom, **generation)
+
+        self._notify(hosted, notify)
 
     def notify_pause(self, hosted: HostedModel) -> None:
         """Tells every plugin; the first error is raised afterwards."""

@@ -125,22 +125,14 @@ class Schedule:
             self._fit(task, 0)
         self._look_ahead(0)
 
-    def place(self, dt: float, k: int) -> tuple[Task, ...]:
-        """Be ``k`` steps of ``dt`` after the anchor, as if they had been counted.
-
-        Returns:
-            The tasks that were due at that very step, in the order in which they were added.
-        """
-        if not self._tasks:
+    def place(self, dt: float, k: int) -> None:
+        """Be ``k`` steps of ``dt`` after the anchor, as if they had been counted."""
+        if dt != self.dt:
             self.dt = _positive("dt", dt)
-            self.due.clear()
-            self._look_ahead(k)
-            return ()
-        self.reanchor(dt)
+        self.due.clear()
         for task in self._tasks:
-            task._due = _next_boundary(k, task._per_call)
+            self._fit(task, k)
         self._look_ahead(k)
-        return tuple(t for t in self._tasks if k and _next_boundary(k - 1, t._per_call) == k)
 
     def advance(self, steps: int) -> tuple[Task, ...]:
         """Count ``steps`` steps; the tasks that are due now, in the order they were added.
@@ -186,7 +178,7 @@ class Schedule:
         task._due = _next_boundary(k, task._per_call)
 
     def _look_ahead(self, k: int) -> None:
-        self._horizon = min((task._due for task in self._tasks), default=NEVER + k)
+        self._horizon = min(task._due for task in self._tasks) if self._tasks else NEVER + k
         self.next_due = self._horizon - k
 
 

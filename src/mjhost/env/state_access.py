@@ -11,6 +11,7 @@ Not a goal: what is valid and how it is written; ``mjhost.state`` knows that.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,6 +20,7 @@ import mujoco
 from mjhost.env.phases import Operation
 from mjhost.errors import LoadingWindowError, NotLoadedError, StaleGenerationError
 from mjhost.generation import ModelGeneration
+from mjhost.layout import copy_model_into
 
 if TYPE_CHECKING:
     from mjhost.env.core import EnvCore
@@ -78,6 +80,8 @@ class StateAccess:
         *,
         generation: ModelGeneration | None = None,
         refresh: bool = True,
+        edits_model: bool = False,
+        after: Callable[[HostedModel, T], None] | None = None,
     ) -> T:
         """Changes the simulation at a step boundary, wholly or not at all.
 
@@ -88,6 +92,9 @@ class StateAccess:
             generation: the model generation that the caller's names or indices belong to.
             refresh: recompute what derives from the state; no hook fires. Without, what ``plan``
                 returned has to be a single store: there is nothing to undo.
+            edits_model: whether the model changes too; it is then put back with the state.
+            after: called with the result in the same moment, when all is done; what it raises
+                undoes nothing.
 
         Returns:
             What the function that writes returned.
@@ -108,7 +115,11 @@ class StateAccess:
                     f"{operation.label} was asked for before a reload that has happened since, and "
                     "is not applied to the new model; look at it and ask again"
                 )
-            return self._write(hosted, plan(hosted), refresh=refresh)
+            kept = copy.copy(hosted.model) if edits_model else None
+            result = self._write(hosted, plan(hosted), kept, refresh=refresh)
+            if after is not None:
+                after(hosted, result)
+            return result
 
     def _hosted(self, operation: Operation, generation: ModelGeneration | None) -> HostedModel:
         hosted = self.core.hosted
@@ -121,7 +132,14 @@ class StateAccess:
             )
         return hosted
 
-    def _write(self, hosted: HostedModel, write: Callable[[], T], *, refresh: bool) -> T:
+    def _write(
+        self,
+        hosted: HostedModel,
+        write: Callable[[], T],
+        kept: mujoco.MjModel | None,
+        *,
+        refresh: bool,
+    ) -> T:
         if not refresh:
             return write()
         hosted.state.save()
@@ -129,6 +147,8 @@ class StateAccess:
             result = write()
             self.stepper.refresh(hosted)
         except BaseException as error:
+            if kept is not None:
+                copy_model_into(hosted.model, kept)
             self.stepper.undo_call(hosted, error)
             raise
         return result

@@ -13,10 +13,19 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from mjhost.operations import analysis, checkpoints, lifecycle, options, plugins, state, stepping
+from mjhost.operations import (
+    analysis,
+    checkpoints,
+    lifecycle,
+    options,
+    plugins,
+    properties,
+    state,
+    stepping,
+)
 from mjhost.operations.spec import OperationSpec
 
-_GROUPS: Final = (lifecycle, stepping, state, checkpoints, options, plugins, analysis)
+_GROUPS: Final = (lifecycle, stepping, state, properties, checkpoints, options, plugins, analysis)
 
 OPERATIONS: Final[Mapping[str, OperationSpec]] = MappingProxyType(
     {spec.name: spec for group in _GROUPS for spec in group.SPECS}

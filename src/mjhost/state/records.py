@@ -111,3 +111,93 @@ class SensorReading(StateRecord, frozen=True, eq=False, kw_only=True):
     type: str
     value: Array
     unit: str
+
+
+class GeomProperties(StateRecord, frozen=True, eq=False, kw_only=True):
+    """What can be changed of a geom while it is simulated.
+
+    Attributes:
+        name: the geom.
+        body: the body it belongs to.
+        type: ``"plane"``, ``"sphere"``, ``"capsule"``, ``"ellipsoid"``, ``"cylinder"``, ``"box"``,
+            or MuJoCo's word for one whose shape is compiled: ``"mesh"``, ``"hfield"``, ``"sdf"``.
+        size: from ``model.geom_size``, as many numbers as the type uses, m.
+        friction: from ``model.geom_friction``: sliding, torsional (m), rolling (m), shape (3,).
+        mass: of the *body*, from ``model.body_mass``, kg; a compiled model keeps none of geoms.
+    """
+
+    name: str
+    body: str
+    type: str
+    size: Array
+    friction: Array
+    mass: float
+
+
+class BodyInertial(StateRecord, frozen=True, eq=False, kw_only=True):
+    """Mass and inertia of a body.
+
+    Attributes:
+        name: the body.
+        mass: from ``model.body_mass``, kg.
+        com: centre of mass in the body's frame, from ``model.body_ipos``, shape (3,), m.
+        inertia: principal moments about the centre of mass, from ``model.body_inertia``,
+            shape (3,), kg·m².
+        quat: orientation of the principal axes in the body's frame, from ``model.body_iquat``,
+            shape (4,), wxyz.
+    """
+
+    name: str
+    mass: float
+    com: Array
+    inertia: Array
+    quat: Array
+
+
+class EqualityState(StateRecord, frozen=True, eq=False, kw_only=True):
+    """An equality constraint; what its type does not have is ``None``.
+
+    Attributes:
+        name: the constraint.
+        type: ``"weld"``, ``"connect"``, ``"joint"``, ``"tendon"``, or MuJoCo's word for flexes.
+        active: from ``data.eq_active``.
+        objects: what it is between.
+        anchor: of a weld the point of body 2 that is held, in body 2; of a connect the point of
+            body 1, in body 1; shape (3,), m.
+        anchor2: of a connect the point of body 2, in body 2, shape (3,), m.
+        pos: of a weld the position of body 2 in body 1, shape (3,), m.
+        quat: of a weld the orientation of body 2 in body 1, shape (4,), wxyz.
+        torquescale: of a weld how rotation counts against translation, m.
+        polycoef: of a coupling the polynomial's coefficients, shape (5,).
+        solref: from ``model.eq_solref``, shape (2,).
+        solimp: from ``model.eq_solimp``, shape (5,).
+    """
+
+    name: str
+    type: str
+    active: bool
+    objects: tuple[str, ...]
+    anchor: Array | None
+    anchor2: Array | None
+    pos: Array | None
+    quat: Array | None
+    torquescale: float | None
+    polycoef: Array | None
+    solref: Array
+    solimp: Array
+
+
+class WrenchState(StateRecord, frozen=True, eq=False, kw_only=True):
+    """What the env applies to a body in the next step; what users wrote is not in it.
+
+    Attributes:
+        name: the body.
+        force: the sum, along the world's axes, shape (3,), N.
+        torque: the sum about the body's centre of mass, along the world's axes, shape (3,), N·m.
+        parts: names of the wrenches that it is the sum of.
+    """
+
+    name: str
+    force: Array
+    torque: Array
+    parts: tuple[str, ...]

@@ -1,0 +1,205 @@
+"""Wrenches: they add, end by themselves, and never mix with what users write."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mjhost import MujocoEnv, Plugin
+from mjhost.checkpoint import Checkpoint
+from mjhost.errors import InvalidArgumentError, UnknownNameError
+
+MODEL = """
+<mujoco>
+  <option timestep="0.002" gravity="0 0 0"/>
+  <worldbody>
+    <body name="a" pos="0 0 1"><freejoint/><geom name="a" size=".1" mass=".1"/></body>
+    <body name="b" pos="2 0 1"><freejoint/><geom type="box" size=".1 .2 .3" mass="2"/></body>
+  </worldbody>
+</mujoco>
+"""
+
+
+@pytest.fixture
+def env():
+    with MujocoEnv(MODEL) as env:
+        yield env
+
+
+def speed(env, body="a"):
+    return float(env.body_state(body).linear[0])
+
+
+def test_names_tell_wrenches_apart_and_others_add(env):
+    env.apply_wrench("a", [1, 0, 0])
+    env.apply_wrench("a", [2, 0, 0], name="wind")
+    env.apply_wrench("a", [1, 0, 0])
+    assert env.wrench("a").force.tolist() == [3, 0, 0]
+    assert env.wrench("a").parts == ("", "wind")
+    env.step(100)
+    assert speed(env) == pytest.approx(3 / 0.1 * 0.2)
+    assert env.clear_wrench("a", "wind") == 1
+    assert env.wrench("a").force.tolist() == [1, 0, 0]
+    assert env.clear_wrench() == 1
+    assert env.clear_wrench("b") == 0
+
+
+@pytest.mark.parametrize("duration", [0.1, 0.1 + 1e-12, 0.0999])
+def test_a_duration_is_exact_in_steps(env, duration):
+    env.apply_wrench("a", [1, 0, 0], duration=duration)
+    env.step(49)
+    assert env.wrench("a").force[0] == 1
+    env.step(1)
+    assert env.wrench("a").force[0] == 0
+    env.step(150)
+    assert speed(env) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_change_of_the_timestep_leaves_the_time_as_it_was(env):
+    env.apply_wrench("a", [1, 0, 0], duration=0.1)
+    env.step(25)
+    env.apply_runtime_options({"timestep": 0.001})
+    env.step(200)
+    assert speed(env) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_when_the_last_one_has_ended_steps_are_as_quick_as_before(env):
+    env.apply_wrench("a", [1, 0, 0], duration=0.01)
+    env.step(10)
+    assert env._core.hooks is None
+    assert len(env._core.hosted.wrenches) == 0
+
+
+def test_what_users_applied_is_there_after_every_step_to_the_last_bit(env):
+    users = np.array([0.1, 1e-17, -3.0, 1e3, 0.3, -0.0])
+    env.data.xfrc_applied[1] = users
+    env.apply_wrench("a", [0.7, 0.1, 0], [0.3, 0, 0], duration=0.02)
+    for _ in range(12):
+        env.step()
+        assert env.data.xfrc_applied[1].tobytes() == users.tobytes()
+
+
+class Pushing(Plugin):
+    """Adds to what is applied, before each step."""
+
+    stateless = True
+
+    def pre_step(self, model, data):
+        data.xfrc_applied[1, 0] = 1.0
+
+
+def test_forces_that_a_hook_writes_act_as_well():
+    with MujocoEnv(MODEL, plugins=[Pushing]) as env:
+        env.apply_wrench("a", [1, 0, 0])
+        env.step(200)
+        assert speed(env) == pytest.approx(8.0)
+        assert env.wrench("a").force[0] == 1
+        assert env.data.xfrc_applied[1, 0] == 1.0
+
+
+def test_a_point_gives_a_torque_and_goes_with_the_body(env):
+    env.apply_wrench("b", [0, 0, 1], point=[2.1, 0, 1])
+    assert env.wrench("b").torque == pytest.approx([0, -0.1, 0], abs=1e-12)
+    env.apply_wrench("b", [0, 0, 1], point=[0.1, 0, 0], frame="body")
+    assert env.wrench("b").torque == pytest.approx([0, -0.1, 0], abs=1e-12)
+    env.set_body_state("b", quat=[np.sqrt(0.5), 0, 0, np.sqrt(0.5)])
+    assert env.wrench("b").torque == pytest.approx([0.1, 0, 0], abs=1e-12)
+
+
+def test_a_wrench_of_the_body_turns_with_it(env):
+    env.set_body_state("b", angular=[0, 0, np.pi])
+    env.apply_wrench("b", [1, 0, 0], frame="body", duration=1.0)
+    env.step(500)
+    turned = env.body_state("b")
+    expected = np.array([0.0, 2 / np.pi]) / 2.0  # a half turn of a force of 1 N on 2 kg
+    assert turned.linear[:2] == pytest.approx(expected, abs=2e-3)
+
+
+def test_it_survives_a_pause_and_ends_with_a_reset(env):
+    env.apply_wrench("a", [1, 0, 0])
+    env.resume()
+    env.pause()
+    assert env.wrench("a").force[0] == 1
+    env.reset()
+    assert env.wrench("a").force[0] == 0
+    env.step(10)
+    assert speed(env) == 0
+
+
+def test_it_is_part_of_a_checkpoint(env, tmp_path):
+    env.apply_wrench("a", [1, 0, 0], duration=0.1, name="push")
+    env.apply_wrench("b", [0, 0.5, 0], point=[2, 0, 1.2])
+    env.step(20)
+    env.checkpoint().save(tmp_path / "w.ckpt")
+    env.step(100)
+    expected = env.checkpoint().state.tobytes()
+    with MujocoEnv(MODEL) as fresh:
+        fresh.restore(Checkpoint.load(tmp_path / "w.ckpt"))
+        assert fresh.wrench("a").parts == ("push",)
+        fresh.step(100)
+        assert fresh.checkpoint().state.tobytes() == expected
+        fresh.clear_wrench()
+
+
+class Failing(Plugin):
+    stateless = True
+    fail = False
+
+    def post_step(self, model, data):
+        if Failing.fail:
+            raise RuntimeError("not this step")
+
+
+def test_a_step_that_is_undone_is_taken_again_with_the_same_wrench():
+    Failing.fail = False
+    with MujocoEnv(MODEL, plugins=[Failing]) as env:
+        env.data.xfrc_applied[1, 1] = 0.25
+        env.apply_wrench("a", [1, 0, 0], duration=0.02)
+        env.step(5)
+        Failing.fail = True
+        with pytest.raises(RuntimeError, match="not this step"):
+            env.step()
+        assert env.data.xfrc_applied[1].tolist() == [0, 0.25, 0, 0, 0, 0]
+        Failing.fail = False
+        env.step(20)
+        assert speed(env) == pytest.approx(0.2, abs=1e-12)
+
+
+def test_a_forward_sees_what_the_next_step_will(env):
+    env.apply_wrench("a", [1, 0, 0])
+    env.forward()
+    assert env.data.qacc[0] == pytest.approx(10.0)
+    assert env.data.xfrc_applied[1, 0] == 0
+
+
+def test_a_running_simulation_takes_it_at_a_boundary(env):
+    env.realtime = None
+    env.resume()
+    env.apply_wrench("a", [0, 0, 1], duration=0.1)  # away from the other body
+    with env.events.subscribe() as events:
+        env.stop_at(steps=env.info.step_count + 100_000)
+        while type(events.get(30)).__name__ != "StepLimitReached":
+            continue
+    assert env.body_state("a").linear[2] == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ({"body": "c"}, UnknownNameError, "no body"),
+        ({"body": "world"}, InvalidArgumentError, "world"),
+        ({"force": [1, 2]}, InvalidArgumentError, "force on 'a'"),
+        ({"force": [np.nan, 0, 0]}, InvalidArgumentError, r"force on 'a'\[0\]"),
+        ({"torque": "much"}, InvalidArgumentError, "torque on 'a'"),
+        ({"point": [1]}, InvalidArgumentError, "point of 'a'"),
+        ({"frame": "tool"}, InvalidArgumentError, "frame must be"),
+        ({"duration": 0}, InvalidArgumentError, "above 0 s"),
+        ({"duration": -1}, InvalidArgumentError, "duration"),
+        ({"duration": np.inf}, InvalidArgumentError, "duration"),
+        ({"name": 3}, InvalidArgumentError, "name of a wrench"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_is_applied(env, arguments, error, match):
+    with pytest.raises(error, match=match):
+        env.apply_wrench(**{"body": "a", "force": [1, 0, 0], **arguments})
+    assert len(env._core.hosted.wrenches) == 0
