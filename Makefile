@@ -92,11 +92,11 @@ clean-all: clean  ## the same, and the virtual environments and downloads
 
 # The other Python goes without the optional packages: that leg shows that they are optional.
 $(NEWEST)/.ready: ENGINE := mujoco>=4.0,<4.1
-$(NEWEST)/.ready: EXTRAS := dev,fast
+$(NEWEST)/.ready: EXTRAS := dev,description,fast
 $(OLDEST)/.ready: ENGINE := mujoco==3.15.0
-$(OLDEST)/.ready: EXTRAS := dev,fast
+$(OLDEST)/.ready: EXTRAS := dev,description,fast
 $(OTHER)/.ready:  ENGINE := mujoco>=4.0,<4.1
-$(OTHER)/.ready:  EXTRAS := dev,fast
+$(OTHER)/.ready:  EXTRAS := dev,description,fast
 $(OTHER)/.ready:  PYTHON = $(OTHER_PYTHON)
 
 %/.ready: pyproject.toml

@@ -80,6 +80,9 @@ REQUIRED = {"msgspec", "mujoco", "numpy", "typer", "yaml"}
 OPTIONAL = {
     "llvmlite": ("callbacks/", "engine/"),
     "numba": ("callbacks/", "engine/"),
+    "collada": ("description/",),
+    "trimesh": ("description/",),
+    "xacrodoc": ("description/",),
 }
 # In the standard library from 3.14 on.
 NEWER = {"annotationlib"}

@@ -180,7 +180,7 @@ def test_allow_list_names_rules_and_gives_reasons():
     assert all(len(reason.split()) > 3 for reason in reasons)
 
 
-IMPORT_NAMES = {"pyyaml": "yaml"}
+IMPORT_NAMES = {"pycollada": "collada", "pyyaml": "yaml"}
 
 
 def _import_names(requirements: list[str]) -> set[str]:

@@ -13,7 +13,9 @@ import pytest
 
 from mjhost import MujocoEnv, Plugin
 from mjhost.checkpoint import Checkpoint, StateLayout, persistence
+from mjhost.demo import PLUGIN_FILE
 from mjhost.errors import CheckpointError
+from mjhost.models import path
 from tests.checkpoint.models import MATRIX, drive
 from tests.env.models import PENDULUM
 
@@ -97,6 +99,19 @@ def test_a_plugin_that_took_part_is_missed_also_without_a_state():
         with pytest.raises(CheckpointError, match=r"'Damped'.* not loaded"):
             other.restore(checkpoint)
         assert state_of(other) == before
+
+
+@pytest.mark.slow
+def test_the_demo_can_be_taken_exactly():
+    with MujocoEnv(path("demo"), plugins=[str(PLUGIN_FILE)]) as env:
+        env.step(50)
+        checkpoint = env.checkpoint()
+        assert checkpoint.inexact_because == ()
+        env.step(100)
+        expected = state_of(env)
+        env.restore(checkpoint)
+        env.step(100)
+        assert state_of(env) == expected
 
 
 NUDGE = """
@@ -238,3 +253,29 @@ def test_the_boxes_that_collisions_are_looked_up_by_come_back(tmp_path):
     with MujocoEnv(MATRIX["equality"]) as fresh:
         fresh.restore(Checkpoint.load(tmp_path / "it.ckpt"))
         assert (fresh.model.bvh_aabb == boxes).all()
+
+
+@pytest.mark.parametrize("wrenches", [[1], [{}], "text", [{"body": "tip"}], {"a": 1}, 7])
+def test_wrenches_that_are_none_are_refused_and_nothing_changes(env, wrenches):
+    checkpoint = through_a_file(env.checkpoint(), wrenches=wrenches)
+    before = state_of(env)
+    env.apply_wrench("tip", (1, 0, 0))
+    with pytest.raises(CheckpointError, match="wrenches"):
+        env.restore(checkpoint)
+    assert state_of(env) == before
+    assert env.wrench("tip").force.tolist() == [1, 0, 0]
+
+
+def test_restoring_often_is_restoring_once(env):
+    calls = []
+    env.every(1 / (3 * env.model.opt.timestep), lambda model, data: calls.append(data.time))
+    env.step(4)
+    checkpoint = env.checkpoint()
+    expected = drive(env, 24, 20)
+    first, calls[:] = list(calls), []
+    for _ in range(3):
+        env.restore(checkpoint)
+        assert env.info.step_count == checkpoint.counters.steps
+        calls.clear()
+        assert drive(env, 24, 20) == expected
+        assert calls == [time for time in first if time > checkpoint.time]

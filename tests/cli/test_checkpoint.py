@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from mjhost import MujocoEnv
 from mjhost.checkpoint import Checkpoint
 from mjhost.models import path
 
@@ -82,6 +83,15 @@ def test_state_shows_names_and_values(mjhost, kept):
     ]  # fmt: skip
     whole = mjhost("state", str(kept), "qpos", "--json").json
     assert len(whole["values"]["qpos"]) == 28
+
+
+def test_state_shows_the_wrenches(mjhost, tmp_path):
+    file = tmp_path / "pushed.ckpt"
+    with MujocoEnv(path("humanoid")) as env:
+        env.apply_wrench("pelvis", (1, 2, 3), (4, 5, 6), name="push")
+        env.checkpoint().save(file)
+    shown = mjhost("state", str(file), "wrench.pelvis")
+    assert shown.out == "wrench.pelvis.push 1.0 2.0 3.0 4.0 5.0 6.0\n"
 
 
 @pytest.mark.parametrize(

@@ -78,11 +78,13 @@ class Editor:
         return ""
 
 
-def _host(env, path, capsys, *acts, extensions=()):
+def _host(env, path, capsys, *acts, extensions=(), keep_state=True):
     """Runs a watched session to the end of the acts; what was told."""
     watch = Watch(path, extensions=extensions)
     editor = Editor(*acts)
-    session = Session(env, Plan(), StatusLine(io.StringIO(), live=False), editor, watch)
+    session = Session(
+        env, Plan(keep_state=keep_state), StatusLine(io.StringIO(), live=False), editor, watch
+    )
     editor.busy = lambda: session._reloads.busy  # until then its outcome was not told
     session.run()
     return capsys.readouterr().err
@@ -207,6 +209,25 @@ def test_model_and_its_includes_are_watched_and_a_broken_edit_changes_nothing(tm
         assert env.runtime_options.iterations == 7
     assert told.count("reload failed, the old model goes on") == 1
     assert told.count("stepping stood still") == 2
+
+
+CRATE = '<body name="crate" pos="5 0 0"><freejoint name="crate"/><geom size=".1" mass="1"/></body>'
+
+
+@pytest.mark.parametrize("keep_state", [True, False])
+def test_an_edited_model_goes_on_where_the_old_one_was(tmp_path, capsys, keep_state):
+    path = write(tmp_path, BALL)
+    with MujocoEnv(path) as env:
+        env.set_body_state("ball", pos=(0, 0, 100))
+
+        def edit():
+            path.write_text(BALL.replace("<worldbody>", f"<worldbody>{CRATE}"))
+            return lambda: env.generations.model == ModelGeneration(2)
+
+        told = _host(env, path, capsys, edit, keep_state=keep_state)
+        height = env.body_state("ball").pos[2]
+    assert ("new: body crate, joint crate" in told) == keep_state
+    assert (height > 50) == keep_state
 
 
 def test_model_and_plugin_saved_together_are_both_reloaded(tmp_path, capsys):

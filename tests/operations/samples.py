@@ -30,8 +30,12 @@ WITHOUT_ENV = {"runtime_option_table", "checkpoints", "delete_checkpoint"}
 
 REQUESTS: dict[str, dict[str, Any]] = {
     "info": {},
-    "load": {"source": MODEL},
-    "reload": {"options": "keep"},
+    "load": {"source": MODEL, "initial_state": {"hinge": {"qpos": 0.1}}},
+    "reload": {
+        "options": "keep",
+        "keep_state": True,
+        "initial_state": {"hinge": {"qvel": 1}},
+    },
     "reset": {"keyframe": "up", "model": True},
     "clear_fault": {},
     "step": {"n": 3, "timeout": 5},

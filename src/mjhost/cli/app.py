@@ -20,6 +20,7 @@ from mjhost.cli import output
 from mjhost.cli.arguments import DebugFlag
 from mjhost.cli.check import check
 from mjhost.cli.checkpoint import checkpoint
+from mjhost.cli.convert import convert
 from mjhost.cli.demo import demo
 from mjhost.cli.diff import diff
 from mjhost.cli.doctor import doctor
@@ -40,7 +41,10 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (run, demo, plugins, check, checkpoint, state, diff, options, operations, doctor):
+_COMMANDS = (
+    run, demo, plugins, check, convert, checkpoint, state, diff, options, operations, doctor,
+)  # fmt: skip
+for _command in _COMMANDS:
     app.command(epilog=HELP)(_command)
 app.command("set", epilog=HELP)(set_state)
 

@@ -7,9 +7,10 @@ Failure: a model that cannot be hosted, or a plugin list that cannot be read, is
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from mjhost.cli import output
 from mjhost.cli.reloads import failure_line
@@ -19,11 +20,15 @@ from mjhost.plugins import PluginLoadReport
 
 @contextmanager
 def hosted(
-    model: Path, plugins: Iterable[str], *, realtime: float | None = 1.0
+    model: Path,
+    plugins: Iterable[str],
+    *,
+    realtime: float | None = 1.0,
+    initial_state: Mapping[str, Any] | None = None,
 ) -> Iterator[tuple[MujocoEnv, PluginLoadReport]]:
     """Hosts ``model`` with ``plugins``; modules are also looked for in the working directory."""
     with _importable(Path.cwd()), MujocoEnv(plugins=list(plugins), realtime=realtime) as env:
-        report = env.load(model).plugins
+        report = env.load(model, initial_state=initial_state).plugins
         assert report is not None, "a load loads the plugins"
         yield env, report
 

@@ -19,6 +19,7 @@ from mjhost.env import MujocoEnv
 from mjhost.env.records import ReloadReport
 from mjhost.errors import LoadingWindowError
 from mjhost.plugins import PluginLoadFailure, PluginLoadReport
+from mjhost.state.carry import CarryReport
 
 Note = Callable[[str], None]
 
@@ -26,8 +27,15 @@ Note = Callable[[str], None]
 class Reloads:
     """One reload at a time, in a thread of its own."""
 
-    def __init__(self, env: MujocoEnv) -> None:
+    def __init__(self, env: MujocoEnv, *, keep_state: bool = False) -> None:
+        """Make one.
+
+        Args:
+            env: whose model and plugins.
+            keep_state: whether a model whose file changed goes on with the state of the old one.
+        """
         self._env = env
+        self._keep_state = keep_state
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mjhost-reload")
         self._future: Future[list[str]] | None = None
 
@@ -81,11 +89,13 @@ class Reloads:
         if changes.plugins:
             yield from self._plugins()
         if changes.model:
-            yield from self._model(keep_options=True)
+            yield from self._model(keep=True)
 
-    def _model(self, *, keep_options: bool = False) -> Iterator[str]:
+    def _model(self, *, keep: bool = False) -> Iterator[str]:
         try:
-            report = self._env.reload(options="keep" if keep_options else "model")
+            report = self._env.reload(
+                options="keep" if keep else "model", keep_state=keep and self._keep_state
+            )
         except Exception as error:  # noqa: BLE001 - told; the old model goes on
             yield f"error: reload failed, the old model goes on: {error}"
         else:
@@ -112,10 +122,33 @@ class Reloads:
 
 def _model_lines(report: ReloadReport) -> Iterator[str]:
     yield f"reloaded {report.source}, stepping stood still for {report.pause_s * 1e3:.2f} ms"
+    if report.carried is not None:
+        yield from _carry_lines(report.carried)
+    if report.values_dropped:
+        yield f"as in the model again: {', '.join(report.values_dropped)}"
+    for problem in report.initial_state_problems:
+        yield f"warning: an initial state was left out: {problem}"
     if report.option_error is not None:
         yield f"error: the options that were set are not: {report.option_error}"
     if report.plugins is not None:
         yield from map(failure_line, report.plugins.failures)
+
+
+def _carry_lines(carried: CarryReport) -> Iterator[str]:
+    """What did not simply go on."""
+    for what, things in (
+        ("new", carried.new),
+        ("gone", carried.dropped),
+        ("another type, begins anew", carried.restarted),
+    ):
+        if things:
+            more = f" and {len(things) - _SHOWN} more" if len(things) > _SHOWN else ""
+            yield f"{what}: {', '.join(things[:_SHOWN])}{more}"
+    if not carried.exact:
+        yield "warning: with sleep or ipc the engine keeps state that cannot be carried"
+
+
+_SHOWN = 8  # things that a line lists
 
 
 def plugin_lines(report: PluginLoadReport) -> Iterator[str]:

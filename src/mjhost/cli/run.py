@@ -23,6 +23,7 @@ from mjhost.cli.arguments import (
 )
 from mjhost.cli.exits import ExitStatus
 from mjhost.cli.hosting import bring_in_all, hosted, say_failures
+from mjhost.cli.initial import initial_states
 from mjhost.cli.keeping import keep, restore_from
 from mjhost.cli.session import Plan, Session
 from mjhost.cli.status import End, RunRecord, summary_text
@@ -55,14 +56,15 @@ StepsFlag = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="End at step N exactly, counted from the last load, reload or reset.",
+        help="End at step N exactly, counted from the last load, reset, or reload without its "
+        "state.",
     ),
 ]
 SecondsFlag = Annotated[
     float | None,
     typer.Option(
         metavar="T",
-        help="End at T seconds of simulation time, counted from the last load, reload or reset.",
+        help="End at T seconds of simulation time, counted likewise.",
         callback=_positive,
     ),
 ]
@@ -80,6 +82,24 @@ WatchFlag = Annotated[
         "--watch",
         help="Reload when a file changes: the model with all it is made of, its plugins, or its "
         "extensions.",
+    ),
+]
+KeepStateFlag = Annotated[
+    bool,
+    typer.Option(
+        "--keep-state/--no-keep-state",
+        help="Whether a model that --watch reloads goes on with the state of the old one, by name.",
+    ),
+]
+InitialStateFlag = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--initial-state",
+        "-i",
+        metavar="JOINT=VALUE",
+        help="Start a joint there, also after a reset: numbers parted by commas, or the name of a "
+        "YAML or JSON file with joints and their numbers; may be given several times.",
+        show_default=False,
     ),
 ]
 RestoreFlag = Annotated[
@@ -114,10 +134,12 @@ def run(
     option: OptionFlag = None,
     plugins: PluginsFlag = None,
     extension: ExtensionFlag = None,
+    initial_state: InitialStateFlag = None,
     restore: RestoreFlag = None,
     checkpoint_at_exit: AtExitFlag = None,
     on_fault: OnFaultFlag = None,
     watch: WatchFlag = False,
+    keep_state: KeepStateFlag = True,
     headless: HeadlessFlag = False,
     json: JsonFlag = False,
     _debug: DebugFlag = False,
@@ -141,7 +163,8 @@ def run(
     path = model_path(model)
     sources = bring_in_all(extension or ())
     files = Watch(path, extensions=sources) if watch else None
-    with hosted(path, plugins or (), realtime=realtime) as (env, loaded):
+    start = initial_states(initial_state or ())
+    with hosted(path, plugins or (), realtime=realtime, initial_state=start) as (env, loaded):
         say_failures(loaded)
         restore_from(env, restore)
         applied = env.apply_runtime_options(inputs)
@@ -149,6 +172,7 @@ def run(
             paused=paused,
             steps=steps,
             seconds=seconds,
+            keep_state=keep_state,
             exit_on_fault=(on_fault or _default_on_fault(keyboard)) is OnFault.EXIT,
             options=applied.patch.as_dict() if applied.patch is not None else {},
             failures=loaded.failures,

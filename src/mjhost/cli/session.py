@@ -71,6 +71,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         steps: steps after which it ends, counted from the last load or reset.
         seconds: simulation time at which it ends, s sim.
         exit_on_fault: whether a fault ends it.
+        keep_state: whether a model whose file changed goes on with the state of the old one.
         options: options that were set, for the record.
         failures: plugins that did not load, for the record.
     """
@@ -79,6 +80,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     steps: int | None = None
     seconds: float | None = None
     exit_on_fault: bool = True
+    keep_state: bool = True
     options: Mapping[str, Any] = {}
     failures: tuple[PluginLoadFailure, ...] = ()
 
@@ -110,7 +112,7 @@ class Session:
         self._warnings: dict[str, int] = {}
         self._measured: MeasuredRealtime | None = None
         self._rate = StepRate()
-        self._reloads = Reloads(env)
+        self._reloads = Reloads(env, keep_state=plan.keep_state)
         self._actions: dict[str, Callable[[], object]] = {
             " ": self._toggle,
             ".": self._step,

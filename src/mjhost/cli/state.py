@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +26,7 @@ NamesArgument = Annotated[
     typer.Argument(
         metavar="[NAME]...",
         help="What to show: joint.NAME.qpos, joint.NAME, option.NAME, a component such as qpos, "
-        "or a plugin.NAME. Without any, all that has a name.",
+        "wrench.BODY or a plugin.NAME. Without any, all that has a name.",
         show_default=False,
     ),
 ]
@@ -142,10 +142,19 @@ def _values(taken: Checkpoint) -> dict[str, Any]:
     values: dict[str, Any] = {name: _plain(taken.named(name)) for name in taken.names}
     values |= {f"option.{name}": value for name, value in option_values(taken).items()}
     values |= {f"edit.{name}": _plain(array.ravel()) for name, array in taken.edits.items()}
+    values |= dict(_wrenches(taken.wrenches))
     for plugin in taken.plugins:
         keys = sorted(plugin.state) if isinstance(plugin.state, dict) else []
         values[f"plugin.{plugin.name}"] = keys if plugin.saved else None
     return values
+
+
+def _wrenches(kept: Any) -> Iterator[tuple[str, list[float]]]:
+    """Force and torque of each wrench, by body and name."""
+    for wrench in kept or ():
+        numbers = np.concatenate((wrench["force"], wrench["torque"]))
+        words = ("wrench", wrench["body"], wrench["name"])
+        yield ".".join(filter(None, words)), _plain(numbers)
 
 
 def _chosen(known: dict[str, Any], names: Iterable[str], taken: Checkpoint) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import mujoco
 import numpy as np
@@ -22,6 +22,8 @@ class JointImpedance(Plugin):
     proportion to their torque limits. Position actuators on tendons are taken for grippers, which
     open and close.
     """
+
+    stateless: ClassVar[bool] = True
 
     @dataclass
     class Config:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import mujoco
 import numpy as np
@@ -19,6 +19,8 @@ class Wind(Plugin):
     The area is that of the body's bounding spheres. The gusts are a function of simulation time, so
     that the same run brings the same wind.
     """
+
+    stateless: ClassVar[bool] = True
 
     @dataclass
     class Config:

@@ -107,11 +107,3 @@ def failure(kind: CallbackKind, function: Any, error: BaseException) -> EnginePl
     )
     made.__cause__ = error
     return made
-
-
-def unlike() -> RuntimeError:
-    """What is said of machine code that raised where Python did not."""
-    return RuntimeError(
-        "the compiled callback raised, and the same callback run by Python did not; it may depend "
-        "on what it had changed before"
-    )

@@ -24,9 +24,10 @@ from mjhost.callbacks import CallbackKind, Result, router
 from mjhost.callbacks.hook import Hook, hook_of
 from mjhost.callbacks.kinds import kind_named
 from mjhost.callbacks.thunks import as_drop, as_number
-from mjhost.engine import callback_frames, failures, frames
+from mjhost.engine import callback_frames, failures, frames, replays
 from mjhost.engine.abi.verify import verify
 from mjhost.engine.contexts import here
+from mjhost.engine.entrances import guarded
 from mjhost.engine.views import DataView, ModelView, data_view, model_view
 from mjhost.errors import CallbackTakenError, EnginePluginError, InvalidArgumentError
 from mjhost.layout import offset_of
@@ -249,28 +250,43 @@ def _thunk(kind: CallbackKind) -> callback_frames.Thunk:
     returns = kind.result is not Result.NOTHING
 
     def thunk(*given: int) -> None:
-        value = _answer(kind, given[:size], given[-2], given[-1])
-        if returns:
-            ctypes.c_double.from_address(given[-3]).value = value
+        try:
+            value = _answer(kind, given[:size], given[-2], given[-1])
+            if returns:
+                ctypes.c_double.from_address(given[-3]).value = value
+        except BaseException as error:  # noqa: BLE001 - nothing may leave
+            _failed(kind, given[:size], error, given[-2])
 
-    return thunk
+    return guarded(thunk)
 
 
+@guarded
 def _answer(kind: CallbackKind, given: tuple[int, ...], out: int, status: int) -> Any:
-    stack = _holders.get(kind.name)
-    held = stack[-1] if stack else None
-    if held is None or held.scope.is_pending:
-        return _neutral(kind)
     try:
         here.pinned  # noqa: B018 - pins on the first entry
-        value = held.scope.call(kind, held.hook, given)
+        held = _holder(kind)
+        if held is None or held.scope.is_pending:
+            return _neutral(kind)
         if status == _RAISED:
-            raise callback_frames.unlike()
+            with replays.without_trace(given[1] if given else 0):
+                held.scope.call(kind, held.hook, given)
+            raise replays.unlike("callback")
+        return held.scope.call(kind, held.hook, given)
     except BaseException as error:  # noqa: BLE001 - nothing may leave
+        _failed(kind, given, error, out)
+        return _neutral(kind)
+
+
+def _failed(kind: CallbackKind, given: tuple[int, ...], error: BaseException, out: int) -> None:
+    held = _holder(kind)
+    if held is not None:
         made = callback_frames.failure(kind, held.hook.given, error)
         held.scope.failed(made, given[1] if given else 0, out)
-        return _neutral(kind)
-    return value
+
+
+def _holder(kind: CallbackKind) -> Any:
+    stack = _holders.get(kind.name)
+    return stack[-1] if stack else None
 
 
 def _neutral(kind: CallbackKind) -> Any:

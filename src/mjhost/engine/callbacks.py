@@ -32,10 +32,11 @@ from mjhost.callbacks.hook import Hook, hook_of
 from mjhost.callbacks.kinds import KINDS, kind_named
 from mjhost.callbacks.registry import in_order
 from mjhost.callbacks.thunks import keep
-from mjhost.engine import callback_frames, failures, frames
+from mjhost.engine import callback_frames, failures, frames, replays
 from mjhost.engine.abi.verify import verify
 from mjhost.engine.callback_scopes import CallbackScope, callback_scope
 from mjhost.engine.contexts import here
+from mjhost.engine.entrances import guarded
 from mjhost.engine.failures import pending
 from mjhost.errors import (
     CallbackSignatureError,
@@ -207,7 +208,9 @@ def _through_machine_code(kind: CallbackKind, entry: int, function: _Function) -
     def call(model: Any, data: Any, *more: int) -> Any:
         place = ctypes.c_double()
         if run(model._address, data._address, *more, ctypes.byref(place)) == _RAISED:
-            return function(model, data, *more)
+            with replays.without_trace(data._address):
+                function(model, data, *more)
+            raise replays.unlike("callback")
         if not returns:
             return None
         return int(place.value) if drops else place.value
@@ -401,22 +404,25 @@ def _thunk_of(kind: CallbackKind) -> callback_frames.Thunk:
     returns = kind.result is not Result.NOTHING
 
     def thunk(*given: int) -> None:
-        key = 0
         try:
             here.pinned  # noqa: B018 - pins on the first entry
             key = given[1] if size else get_ident()
             call = hooks.get(key)
             if call is None:
                 return  # detached meanwhile
+            if given[-1] == _RAISED:
+                with replays.without_trace(key if size else 0):
+                    call(*given[2:size])
+                if key in pending:
+                    return
+                raise replays.unlike("callback")
             value = call(*given[2:size])
-            if given[-1] == _RAISED and key not in pending:
-                raise callback_frames.unlike()
             if returns:
                 ctypes.c_double.from_address(given[-3]).value = value
         except BaseException as error:  # noqa: BLE001 - nothing may leave
-            _fail(kind, key, error, given[-2])
+            _fail(kind, given[1] if size else get_ident(), error, given[-2])
 
-    return thunk
+    return guarded(thunk)
 
 
 def _fail(kind: CallbackKind, key: int, error: BaseException, out: int) -> None:

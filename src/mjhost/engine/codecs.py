@@ -32,6 +32,7 @@ from mjhost.engine import registry, specs, surfacing
 from mjhost.engine.abi.structs import Decoder, Encoder, Resource, address_of, thunk
 from mjhost.engine.abi.symbols import engine
 from mjhost.engine.declaration import Origin
+from mjhost.engine.entrances import guarded
 from mjhost.engine.meshes import Mesh, spec_of
 from mjhost.engine.providers import (
     DEFAULT_LIMIT,
@@ -39,7 +40,12 @@ from mjhost.engine.providers import (
     origin_of,
     resource_name,
 )
-from mjhost.errors import EngineDeclarationError, EngineNameTakenError, InvalidArgumentError
+from mjhost.errors import (
+    EngineDeclarationError,
+    EngineNameTakenError,
+    EnginePluginError,
+    InvalidArgumentError,
+)
 
 __all__ = ["Mesh", "decoder", "encoder", "hint", "model_suffixes", "prepare"]
 
@@ -275,11 +281,8 @@ class _Decoder:
         self.keys = (*extensions, content_type.lower())
         self.now = now
         self._strings = content_type.encode(), "|".join(extensions).encode()
-        self._thunks = (
-            thunk("can_decode", lambda _resource: 1),
-            thunk("decode", self._on_decode),
-        )
-        addresses = [address_of(made) for made in self._thunks]
+        self._thunks = (thunk("decode", self._on_decode),)
+        addresses = [_always(), *map(address_of, self._thunks)]
         self.struct = Decoder(*self._strings, *addresses)
 
     @property
@@ -304,12 +307,12 @@ class _Decoder:
         """Makes it known to the engine."""
         registry.register_decoder(self.struct, self.origin)
 
-    def _on_decode(self, address: int, _vfs: int, report: int, size: int) -> int:
-        name = ""
+    @guarded
+    def _on_decode(self, address: int, _vfs: int, report: int = 0, size: int = 0) -> int:
         try:
-            name = resource_name(Resource.from_address(address))
-            return self._decoded(address, name)
+            return self._decoded(address, resource_name(Resource.from_address(address)))
         except BaseException as error:  # noqa: BLE001
+            name = resource_name(Resource.from_address(address))
             failure = surfacing.failure(f"decoder {self.keys[0]!r}", "decode", name, error)
             if report and size > 0:
                 surfacing.write_report(failure, report, size)
@@ -321,13 +324,28 @@ class _Decoder:
     def _decoded(self, address: int, name: str) -> int:
         content = engine().read_resource(address)
         if content is None:
-            reason = surfacing.forget(name)
-            raise FileNotFoundError(str(reason) if reason else "it cannot be read") from reason
+            raise _unreadable(surfacing.forget(name))
         if len(content) > self.now.max_bytes:
             raise ValueError(
                 f"it has {len(content)} bytes, at most {self.now.max_bytes} are allowed"
             )
         return _engine_spec(self.now.function(content, name), name)
+
+
+def _unreadable(reason: EnginePluginError | None) -> BaseException:
+    """What is raised where a resource cannot be read; an interrupt of its provider stays one."""
+    if reason is None:
+        return FileNotFoundError("it cannot be read")
+    if isinstance(reason.__cause__, Exception | None):
+        error = FileNotFoundError(str(reason))
+        error.__cause__ = reason
+        return error
+    return reason.__cause__
+
+
+def _always() -> int:
+    """A C function that looks at no argument and returns a positive number."""
+    return address_of(ctypes.CDLL(None).getpid)
 
 
 def _engine_spec(result: Any, name: str) -> int:
@@ -387,17 +405,18 @@ class _Encoder:
         """Makes it known to the engine."""
         registry.register_encoder(self.struct, self.origin)
 
+    @guarded
     def _on_encode(self, spec: int, model: int, vfs: int, address: int) -> int:
-        name = ""
         try:
             resource = Resource.from_address(address)
-            name = resource_name(resource)
-            content = self._encoded(specs.Encodable(spec, model, vfs, name))
+            content = self._encoded(specs.Encodable(spec, model, vfs, resource_name(resource)))
             self._written[address] = content
             resource.data = ctypes.cast(ctypes.c_char_p(content), ctypes.c_void_p).value
             return len(content)
         except BaseException as error:  # noqa: BLE001
+            name = resource_name(Resource.from_address(address))
             failure = surfacing.failure(f"encoder {self.keys[0]!r}", "encode", name, error)
+            self._close(address)
             surfacing.cry(failure, name)
             return -1
 
@@ -412,6 +431,17 @@ class _Encoder:
             )
         return bytes(content)
 
+    @guarded
     def _on_close(self, address: int) -> None:
+        try:
+            self._close(address)
+        except BaseException as error:  # noqa: BLE001
+            self._close(address)
+            name = resource_name(Resource.from_address(address))
+            surfacing.wait(
+                surfacing.failure(f"encoder {self.keys[0]!r}", "close", name, error), name
+            )
+
+    def _close(self, address: int) -> None:
         self._written.pop(address, None)
         Resource.from_address(address).data = None

@@ -26,6 +26,7 @@ from mjhost.engine.views import model_view
 Thunk = Callable[..., Any]
 
 _MOST_VECTORS: Final = 256
+_NUMBERS: Final = (float, int, np.floating, np.integer)
 _SIZES: Final = ("state_size", "sensor_size")
 
 
@@ -67,10 +68,11 @@ def _sdf_gradient(owner: Lives) -> Thunk:
 
 def _finite(value: Any) -> float:
     """A distance. The engine makes of NaN no contact, or NaN positions."""
-    distance = float(value)
-    if not math.isfinite(distance):
-        raise ValueError(f"a distance is a finite number, got {distance}")
-    return distance
+    if not isinstance(value, _NUMBERS) or isinstance(value, bool):
+        raise TypeError(f"a distance is a finite number, got {value!r}")
+    if not math.isfinite(value):
+        raise ValueError(f"a distance is a finite number, got {value}")
+    return float(value)
 
 
 def _three(value: Any) -> Any:

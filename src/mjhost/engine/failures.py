@@ -13,10 +13,12 @@ with its traceback; nothing is both logged and raised.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import logging
+import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from mjhost.errors import EnginePluginError
@@ -162,6 +164,19 @@ def take_interrupt() -> BaseException | None:
     return None
 
 
+def forget_told(message: str) -> None:
+    """Lets go of failures of no data whose words are all in ``message``, which is being raised."""
+    said = _letters(message)
+    for error in tuple(_homeless):
+        if isinstance(error.__cause__, Exception | None) and _letters(str(error)) in said:
+            _homeless.remove(error)
+
+
+def _letters(text: str) -> str:
+    """``text`` without what changes when lines are joined."""
+    return re.sub(r"[\s;]+", "", text)
+
+
 def check(data: Any = None) -> None:
     """Raises what an engine extension raised and the engine could not pass on.
 
@@ -204,6 +219,15 @@ def log_the_rest() -> None:
 
 def _log(error: EnginePluginError) -> None:
     _LOG.error("nobody asked for the failure of an engine extension", exc_info=error)
+
+
+@contextlib.contextmanager
+def mark_stays(data: int) -> Iterator[None]:
+    """While the memory of data is written as a whole: afterwards their mark is that of before."""
+    mark = ctypes.c_int.from_address(data + _MARK_OFFSET).value if data else 0
+    yield
+    if data:
+        _mark(data, mark)
 
 
 def _mark(data: int, value: int) -> None:

@@ -121,8 +121,7 @@ class Record:
         config = engine().plugin_config
         self.obj = object_of(declaration, cls, lambda name: config(model, instance, name))
         self.obj.__dict__.update(_parts(self.model, self.data, instance), **{_OPEN: True})
-        start, _ = state_range(self.model, instance)
-        self.state_address = _word(data + _PLUGIN_STATE) + 8 * start
+        self.state_address = state_address(self.model, data, instance)
         # The engine copies this when data are pickled, so that it must never mean anything else.
         set_plugin_data(data, instance, 0)
 
@@ -176,6 +175,11 @@ def label_of(model: int, instance: int) -> str:
 def state_range(model: Any, instance: int) -> tuple[int, int]:
     """Start and size of an instance's part of ``plugin_state``."""
     return int(model.plugin_stateadr[instance]), int(model.plugin_statenum[instance])
+
+
+def state_address(model: Any, data: int, instance: int) -> int:
+    """Where an instance's part of ``plugin_state`` begins."""
+    return _word(data + _PLUGIN_STATE) + 8 * state_range(model, instance)[0]
 
 
 def set_plugin_data(data: int, instance: int, value: int) -> None:

@@ -24,8 +24,10 @@ from mjhost.engine.instances import (
     label_of,
     object_of,
     set_plugin_data,
+    state_address,
     state_range,
 )
+from mjhost.engine.views import model_view
 from mjhost.errors import EnginePluginError
 
 # What a thunk calls per step, per method: data address + instance → call. The sum is unique: there
@@ -50,6 +52,8 @@ class Lives:
         statics: address of attributes → ``self`` of a mesh that is being compiled.
         boxes: the same → its box.
         unborn: what failed while there was no data yet: the next ``init`` raises it.
+        refused: address of a state, and instance → data whose ``init`` failed, with its failure:
+            ``reset`` raises it.
     """
 
     def __init__(self, declaration: Declaration, compiled: Any) -> None:
@@ -58,6 +62,7 @@ class Lives:
         self._records: dict[int, Record] = {}
         self._by_state: dict[tuple[int, int], Record] = {}
         self.boxes: dict[int, list[float]] = {}
+        self.refused: dict[tuple[int, int], tuple[int, EnginePluginError]] = {}
         self.statics: dict[int, Any] = {}
         self.implement(declaration, compiled)
 
@@ -91,10 +96,16 @@ class Lives:
         except BaseException:
             record.retire()
             raise
+        self.refused.pop((record.state_address, instance), None)
         self._records[data + instance] = record
         self._by_state[record.state_address, instance] = record
         _lives_at[data].add((self, instance))
         return record
+
+    def refuse(self, model: int, data: int, instance: int, error: EnginePluginError) -> None:
+        """Notes that the ``init`` of an instance failed, for the ``reset`` that follows."""
+        state = state_address(model_view(model), data, instance)
+        self.refused[state, instance] = data, error
 
     def _made(self, model: int, data: int, instance: int) -> Record:
         try:

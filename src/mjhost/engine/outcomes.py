@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from mjhost.engine import failures, frames
+from mjhost.engine.entrances import guarded
 from mjhost.engine.failures import pending
 from mjhost.engine.lives import Call, Lives
 from mjhost.errors import EnginePluginError
@@ -63,6 +64,7 @@ class Site(NamedTuple):
         return failures.failure(name, instance, label, self.method, error)
 
 
+@guarded
 def fail(site: Site, error: BaseException, data: int, instance: int, out: int) -> None:
     """Has the engine call raise the failure if it can, else parks it."""
     try:
@@ -78,6 +80,7 @@ def fail(site: Site, error: BaseException, data: int, instance: int, out: int) -
         failures.park(site.told(worse, instance, ""), data)
 
 
+@guarded
 def skip(data: int, out: int) -> None:
     """Does nothing for data with a pending failure, or has this call raise it."""
     try:

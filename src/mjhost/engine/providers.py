@@ -9,8 +9,8 @@ held while an implementation runs.
 Threads: the engine opens resources on the thread that loads and on workers of its compiler, several
 at once; implementations have to stand that.
 Failure: what an implementation raises makes the load fail with its message (see ``surfacing``). A
-failed open leaves nothing behind. An interrupt at the very first instruction of a C function,
-before its ``try``, is reported to ``sys.unraisablehook`` instead.
+failed open leaves nothing behind. An interrupt makes the load fail in the same way, wherever it
+arrives (``entrances``), and is raised by ``engine.check``.
 Not a goal: looking at addresses: prefixes are matched by the engine, before the first colon, in
 upper or lower case.
 """
@@ -31,6 +31,7 @@ from mjhost.callbacks.native import immortal
 from mjhost.engine import failures, registry, surfacing
 from mjhost.engine.abi.structs import PROVIDER_PROTOTYPES, Provider, Resource, address_of, thunk
 from mjhost.engine.declaration import Origin
+from mjhost.engine.entrances import guarded
 from mjhost.errors import EngineDeclarationError, EngineNameTakenError, InvalidArgumentError
 
 ImplementationT = TypeVar("ImplementationT")
@@ -260,24 +261,28 @@ class _Provider:
         """Puts another implementation in place; what is open stays what it is."""
         self._now = _Implementation(methods, max_bytes, origin)
 
-    # What follows is called by the engine, and must not raise.
+    # What is guarded is called by the engine, and must not raise.
 
+    @guarded
     def _on_open(self, address: int) -> int:
-        resource, uri = Resource.from_address(address), ""
         try:
+            resource = Resource.from_address(address)
             uri = resource_name(resource)
             self._check_mounted(resource)
             self._keep(resource, self._content(uri))
             surfacing.forget(uri)
             return 1
         except BaseException as error:  # noqa: BLE001
-            return self._refuse(resource, uri, error)
+            return self._refuse(Resource.from_address(address), error)
 
     def _check_mounted(self, resource: Resource) -> None:
         error = self._unmounted.get(resource.vfs or 0)
-        if error is not None:
-            reason = surfacing.one_line(failures.text_of(error)) or type(error).__name__
-            raise ConnectionError(f"it was not mounted: {reason}") from error
+        if error is None:
+            return
+        if not isinstance(error, Exception):
+            raise error  # an interrupt stays one
+        reason = surfacing.one_line(failures.text_of(error)) or type(error).__name__
+        raise ConnectionError(f"it was not mounted: {reason}") from error
 
     def _content(self, uri: str) -> _Opened:
         now = self._now
@@ -293,8 +298,10 @@ class _Provider:
         resource.timestamp = opened.timestamp
         resource.data = handle
 
-    def _refuse(self, resource: Resource, uri: str, error: BaseException) -> int:
+    def _refuse(self, resource: Resource, error: BaseException) -> int:
         """The engine's answer to a failed open: no, or a document that says why."""
+        self._close(resource)  # an interrupt may come when it is open already
+        uri = resource_name(resource)
         failure = self._failure("open", uri, error)
         if not surfacing.is_document(uri):
             surfacing.tell(failure, uri)
@@ -304,59 +311,75 @@ class _Provider:
         self._keep(resource, _opened(content, "", len(content)))
         return 1
 
+    @guarded
     def _on_read(self, address: int, buffer: Any) -> int:
-        opened = self._opened.get(Resource.from_address(address).data or 0)
-        if opened is None:
+        try:
+            opened = self._opened.get(Resource.from_address(address).data or 0)
+            if opened is None:
+                return -1
+            buffer[0] = opened.address
+            return len(opened.content)
+        except BaseException as error:  # noqa: BLE001
+            self._tell("read", address, error)
             return -1
-        buffer[0] = opened.address
-        return len(opened.content)
 
+    @guarded
     def _on_close(self, address: int) -> None:
-        resource = Resource.from_address(address)
+        try:
+            self._close(Resource.from_address(address))
+        except BaseException as error:  # noqa: BLE001
+            self._close(Resource.from_address(address))
+            self._tell("close", address, error)
+
+    def _close(self, resource: Resource) -> None:
         self._opened.pop(resource.data or 0, None)
         resource.data = None
 
+    @guarded
     def _on_modified(self, address: int, timestamp: bytes | None) -> int:
-        resource, given = Resource.from_address(address), timestamp or b""
         try:
-            modified = self._now.methods.modified
-            if modified is None:
-                return int(given != resource.timestamp)
-            return int(bool(modified(resource_name(resource), given.decode("utf-8", "replace"))))
+            return int(self._is_modified(Resource.from_address(address), timestamp or b""))
         except BaseException as error:  # noqa: BLE001
             # The bytes at hand are used, not those of the cache.
-            self._tell("modified", resource, error)
+            self._tell("modified", address, error)
             return 1
 
+    def _is_modified(self, resource: Resource, known: bytes) -> bool:
+        modified = self._now.methods.modified
+        if modified is None:
+            return bool(known != resource.timestamp)
+        return bool(modified(resource_name(resource), known.decode("utf-8", "replace")))
+
+    @guarded
     def _on_mount(self, address: int) -> int:
         # The engine asks before the first open of a load, and opens whatever the answer was.
-        mount, vfs = self._now.methods.mount, Resource.from_address(address).vfs or 0
         try:
+            mount = self._now.methods.mount
             if mount is not None and mount(self.prefix) is False:
                 raise ConnectionError("mount(prefix) returned False")
             return 1
         except BaseException as error:  # noqa: BLE001
-            self._unmounted[vfs] = error
+            self._unmounted[Resource.from_address(address).vfs or 0] = error
             return 0
 
+    @guarded
     def _on_unmount(self, address: int) -> int:
-        unmount, resource = self._now.methods.unmount, Resource.from_address(address)
-        if self._unmounted.pop(resource.vfs or 0, None) is not None or unmount is None:
-            return 1
         try:
-            unmount(self.prefix)
+            unmount, vfs = self._now.methods.unmount, Resource.from_address(address).vfs or 0
+            if self._unmounted.pop(vfs, None) is None and unmount is not None:
+                unmount(self.prefix)
             return 1
         except BaseException as error:  # noqa: BLE001
-            self._tell("unmount", resource, error)
+            self._tell("unmount", address, error)
             return 0
 
+    @guarded
     def _on_write(self, address: int, buffer: int, size: int) -> int:
-        resource = Resource.from_address(address)
         try:
-            self._write(resource_name(resource), buffer, size)
+            self._write(resource_name(Resource.from_address(address)), buffer, size)
             return size
         except BaseException as error:  # noqa: BLE001
-            name = resource_name(resource)
+            name = resource_name(Resource.from_address(address))
             surfacing.cry(self._failure("write", name, error), name)
             return -1
 
@@ -367,8 +390,8 @@ class _Provider:
         _check_size(size, now.max_bytes)
         now.methods.write(uri, ctypes.string_at(buffer, size) if size else b"")
 
-    def _tell(self, method: str, resource: Resource, error: BaseException) -> None:
-        name = resource_name(resource)
+    def _tell(self, method: str, address: int, error: BaseException) -> None:
+        name = resource_name(Resource.from_address(address))
         surfacing.tell(self._failure(method, name, error), name)
 
     def _failure(self, method: str, name: str, error: BaseException) -> Any:

@@ -9,15 +9,14 @@ Failure: ``PluginLoadError``; of a file that fails half-way, what it declared un
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from mjhost import modules
 from mjhost.engine.libraries import load_library
 from mjhost.errors import PluginLoadError
 
@@ -43,9 +42,9 @@ def bring_in(text: str) -> tuple[Path, ...]:
     name = text.rpartition(":")[0] or text
     if name.endswith(".py"):
         path = Path(name).resolve()
-        _imported(name, lambda: _file(path))
+        modules.imported(repr(name), lambda: _file(path))
         return (path,)
-    module = _imported(name, lambda: _module(name))
+    module = modules.imported(repr(name), lambda: _module(name))
     source = getattr(module, "__file__", None)
     return (Path(source),) if source and source.endswith(".py") else ()
 
@@ -56,12 +55,14 @@ def read_again(path: Path) -> None:
     Raises:
         PluginLoadError: it cannot be read, or raises.
     """
-    name = next(
-        (n for n, m in sys.modules.items() if getattr(m, "__file__", None) == str(path)), None
+    found = next(
+        (m for m in sys.modules.values() if getattr(m, "__file__", None) == str(path)), None
     )
-    if name is None:
+    if found is None:
         raise PluginLoadError(f"{path} was not brought in; bring_in it first")
-    _imported(str(path), lambda: _executed(name, path))
+    spec = importlib.util.spec_from_file_location(found.__name__, path)
+    assert spec is not None, "a .py path always has a loader"
+    modules.imported(repr(str(path)), lambda: modules.run(spec))
 
 
 def _module(name: str) -> ModuleType:
@@ -76,37 +77,5 @@ def _module(name: str) -> ModuleType:
 def _file(path: Path) -> ModuleType:
     if not path.is_file():
         raise PluginLoadError(f"there is no file {str(path)!r}")
-    digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
-    name = f"mjhost_extension_{path.stem}_{digest}"
-    return sys.modules.get(name) or _executed(name, path)
-
-
-def _executed(name: str, path: Path) -> ModuleType:
-    """The module of a file, made anew from its present text."""
-    before = sys.modules.get(name)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None, "a .py path always has a loader"
-    assert spec.loader is not None, "a .py path always has a loader"
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        # Not the loader: its cache tells an edit within a second by the file's size alone.
-        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))  # noqa: S102
-    except BaseException:
-        if before is None:
-            del sys.modules[name]
-        else:
-            sys.modules[name] = before
-        raise
-    return module
-
-
-def _imported(what: str, load: Callable[[], ModuleType]) -> ModuleType:
-    try:
-        return load()
-    except (KeyboardInterrupt, PluginLoadError):
-        raise
-    except BaseException as error:  # a module that calls sys.exit must not end the command
-        raise PluginLoadError(
-            f"{what!r} cannot be imported: {type(error).__name__}: {error}"
-        ) from error
+    spec = modules.spec_of_file(path, "extension")
+    return sys.modules.get(spec.name) or modules.run(spec)

@@ -7,8 +7,8 @@ done, 0, or far away. While a failure of some data is pending, nothing of these 
 call of the engine that can raise, the pending failure is raised instead. ``plugin_state`` is zero
 before anybody's ``reset`` runs, whatever that does.
 Threads: any thread of the engine; those that Python did not start keep their Python state.
-Failure: an interrupt that arrives at the first instruction of a thunk, before its ``try``, is
-reported by the interpreter to ``sys.unraisablehook``; ``failures.keep_dropped`` knows these.
+Failure: an interrupt at the first instruction of a thunk is caught like any other
+(``entrances``).
 
 A thunk of a step is on the path of every evaluation: one dictionary look-up, one comparison, the
 call. ``out`` is where a machine-code frame finds what to raise; 0 if there is no frame.
@@ -29,9 +29,11 @@ from mjhost.engine import (
     instances,
     lives,
     outcomes,
+    replays,
 )
 from mjhost.engine.abi.symbols import engine
 from mjhost.engine.contexts import Context, here
+from mjhost.engine.entrances import guarded
 from mjhost.engine.failures import pending
 from mjhost.engine.lives import Lives
 from mjhost.engine.outcomes import Site
@@ -129,6 +131,7 @@ def _init(owner: Lives) -> Thunk:
     return init
 
 
+@guarded
 def _init_failed(site: Site, error: BaseException, where: tuple[int, int, int], out: int) -> int:
     """Refuses the data, or parks the failure where a refusal would end the process."""
     try:
@@ -137,6 +140,11 @@ def _init_failed(site: Site, error: BaseException, where: tuple[int, int, int], 
         context = contexts.current()
         if context is Context.NOBODY:
             failures.park(made, data)
+            return 0
+        if context is Context.ENGINE and out:
+            # Of an `init` that refuses, the compiler says its own sentence, and ours twice. The
+            # next call for these data is `reset`, when they are complete and can be given up.
+            site.owner.refuse(model, data, instance, made)
             return 0
         for later in lives.end_all(data):
             failures.park(later)
@@ -157,18 +165,23 @@ def _init_failed(site: Site, error: BaseException, where: tuple[int, int, int], 
 
 def _destroy(owner: Lives) -> Thunk:
     def destroy(data: int, instance: int, out: int = 0, _: int = 0) -> None:  # noqa: ARG001
-        label = f"instance {instance}"
         try:
             if pending:
                 failures.drop(data)
-            record = owner.known(data, instance)
-            if record is not None:
-                label = record.label
-                owner.end(data, instance)
+            _end(Site(owner, "destroy"), data, instance)
         except BaseException as error:  # noqa: BLE001 - nothing may leave
-            failures.park(Site(owner, "destroy").told(error, instance, label))
+            made = Site(owner, "destroy").told(error, instance, f"instance {instance}")
+            failures.park(made)
 
     return destroy
+
+
+def _end(site: Site, data: int, instance: int) -> None:
+    record = site.owner.known(data, instance)
+    try:
+        site.owner.end(data, instance)
+    except BaseException as error:
+        raise site.told(error, instance, record.label if record else "") from error
 
 
 def _copy(owner: Lives) -> Thunk:
@@ -208,9 +221,10 @@ def _reset(owner: Lives) -> Thunk:
         out: int = 0,
         _: int = 0,
     ) -> None:
-        record = None
         try:
             if not state:  # the collision of SDFs resets what it draws, and knows no data
+                return
+            if owner.refused and _refused(owner, state, instance, out):
                 return
             instances.clear_state(model, state, instance)
             record = owner.by_state(state, instance)
@@ -222,10 +236,21 @@ def _reset(owner: Lives) -> Thunk:
                 method(record.obj, record.model, record.data, instance)
             record.is_new = False
         except BaseException as error:  # noqa: BLE001 - nothing may leave
-            data = record.data._address if record is not None else 0
+            found = owner.by_state(state, instance)
+            data = found.data._address if found is not None else 0
             outcomes.fail(Site(owner, "reset"), error, data, instance, out)
 
     return reset
+
+
+def _refused(owner: Lives, state: int, instance: int, out: int) -> bool:
+    """Gives data up whose ``init`` has failed; whether it had."""
+    data, error = owner.refused.pop((state, instance), (0, None))
+    if error is None:
+        return False
+    if not frames.abort(out, error, data, data):
+        failures.park(error, data)
+    return True
 
 
 # -- making --------------------------------------------------------------------------------------
@@ -246,7 +271,7 @@ THUNKS: Final[dict[str, Callable[[Lives], Thunk]]] = {
 
 def make(owner: Lives) -> dict[str, Thunk]:
     """The functions of a name, by slot."""
-    made = {slot: thunk(owner) for slot, thunk in THUNKS.items()}
+    made = {slot: guarded(thunk(owner)) for slot, thunk in THUNKS.items()}
     failures.thunk_codes.update(function.__code__ for function in made.values())
     return made
 
@@ -262,20 +287,25 @@ def retrying(owner: Lives, method: str, thunk: Thunk, data_at: int) -> Thunk:
     """
     calls = owner.hot[method]
 
-    def retry(*arguments: int) -> None:
-        *given, out, status = arguments
-        data, instance = given[data_at : data_at + 2]
-        try:
-            calls.pop(data + instance, None)  # the next one shows compiled code its record again
+    def replay(given: list[int], out: int, data: int, instance: int) -> None:
+        record = owner.known(data, instance)
+        with replays.without_trace(data, record and getattr(record.obj, "memo", None)):
             thunk(*given, out)
-            silent = not ctypes.c_uint64.from_address(out).value and data not in pending
-            if status == _RAISED and silent:
-                raise RuntimeError(
-                    "the compiled method raised, and the same method run by Python did not; it "
-                    "may depend on what it had changed before"
-                )
-        except BaseException as error:  # noqa: BLE001 - nothing may leave
-            outcomes.fail(Site(owner, method), error, data, instance, out)
+        if not ctypes.c_uint64.from_address(out).value and data not in pending:
+            raise replays.unlike("method")
 
-    failures.thunk_codes.add(retry.__code__)
+    def retry(*arguments: int) -> None:
+        try:
+            *given, out, status = arguments
+            data, instance = given[data_at : data_at + 2]
+            calls.pop(data + instance, None)  # the next one shows compiled code its record again
+            if status == _RAISED:
+                replay(given, out, data, instance)
+            else:
+                thunk(*given, out)
+        except BaseException as error:  # noqa: BLE001 - nothing may leave
+            data, instance = arguments[data_at : data_at + 2]
+            outcomes.fail(Site(owner, method), error, data, instance, arguments[-2])
+
+    failures.thunk_codes.add(guarded(retry).__code__)
     return retry

@@ -179,6 +179,7 @@ class Checkpoints:
         """The usual restore, of which there are many in a search: what it costs is the forward."""
         core, counters, state = self._core, checkpoint.counters, hosted.state
         state.save()
+        archive_of(hosted).give_stack_back()
         before = hosted.data.time
         try:
             mujoco.mj_setState(hosted.model, hosted.data, checkpoint.state, INTEGRATION)
@@ -425,7 +426,7 @@ def _wrenches(hosted: HostedModel, checkpoint: Checkpoint) -> Wrenches:
     bodies = dict(hosted.names.selected(ObjectKind.BODY, None))
     try:
         wrenches, missing = loaded(checkpoint.wrenches, bodies, checkpoint.counters.steps)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
         raise CheckpointError(f"the wrenches of the checkpoint are none: {error!r}") from error
     if missing:
         raise CheckpointError(

@@ -23,6 +23,7 @@ import mujoco
 
 from mjhost.callbacks import call_context, is_trap_set, remove_left_trap, router
 from mjhost.env.access_control import AccessControl
+from mjhost.env.carrying import Initial
 from mjhost.env.events import EventHub
 from mjhost.env.pacing import Pacer, RealtimeMeter, Waker
 from mjhost.env.phases import Operation, PhaseEvent, PhaseMachine
@@ -89,6 +90,7 @@ class EnvCore:
         self.admission_epoch = 0  # advances when a load is admitted; read before the phase
         self.pending_options: RuntimeOptionsPatch | None = None
         self.load_count = 0
+        self.initial = Initial(None)  # joint states to start from; replaced as a whole
         self.load_error: str | None = None
 
         self.soon: deque[Callable[[], object]] = deque()  # bounded by SOON_LIMIT in call_soon

@@ -20,8 +20,10 @@ from typing import Literal, Self
 
 from mjhost.env import engine_log, forks
 from mjhost.env.access_control import AccessControl
+from mjhost.env.carrying import InitialState, checked_initial, given_initial
 from mjhost.env.checkpoints import Checkpoints
 from mjhost.env.core import EnvCore
+from mjhost.env.edits import Edit
 from mjhost.env.face_analysis import AnalysisFace
 from mjhost.env.face_checkpoints import CheckpointFace
 from mjhost.env.face_plugins import PluginFace
@@ -43,6 +45,7 @@ from mjhost.env.transaction import OptionsTransaction
 from mjhost.errors import InvalidArgumentError, LockOrderError, ReentrancyError
 from mjhost.options import OptionsResult, PatchInputs, RuntimeOptionsSnapshot
 from mjhost.plugins import PluginFactory, PluginSource
+from mjhost.state.initial import OnError
 
 
 class MujocoEnv(SteppingFace, PluginFace, AnalysisFace, StateFace, PropertiesFace, CheckpointFace):
@@ -54,6 +57,9 @@ class MujocoEnv(SteppingFace, PluginFace, AnalysisFace, StateFace, PropertiesFac
         plugins: what runs inside each step: ``Plugin`` classes or instances, ``module:Class`` text,
             paths, records, or an iterable of them; see ``mjhost.Plugin``.
         options: startup options, as for ``set_pending_runtime_options``.
+        initial_state: where joints start, at each load and reset without a keyframe: by joint its
+            numbers (free 7: xyz and wxyz, ball 4: wxyz, others 1), or a mapping with ``qpos`` and
+            ``qvel`` (free 6, ball 3, others 1).
         realtime: target real-time factor of the physics thread; ``None``, 0 or infinity: unbound.
         running: whether the physics thread starts stepping at once.
         divergence: ``"fault"`` stops the simulation at the state before a step that diverges;
@@ -80,6 +86,7 @@ class MujocoEnv(SteppingFace, PluginFace, AnalysisFace, StateFace, PropertiesFac
         *,
         plugins: PluginSource = (),
         options: PatchInputs | None = None,
+        initial_state: InitialState | None = None,
         realtime: float | None = 1.0,
         running: bool = False,
         divergence: Literal["fault", "engine"] = "fault",
@@ -112,6 +119,7 @@ class MujocoEnv(SteppingFace, PluginFace, AnalysisFace, StateFace, PropertiesFac
         try:
             if options is not None:
                 self.set_pending_runtime_options(options)
+            core.initial = checked_initial(initial_state)
             if model is not None:
                 self.load(model)
             if running:
@@ -138,36 +146,91 @@ class MujocoEnv(SteppingFace, PluginFace, AnalysisFace, StateFace, PropertiesFac
 
     # -- lifecycle ---------------------------------------------------------------------------
 
-    def load(self, source: ModelInput) -> LoadReport:
+    def load(
+        self,
+        source: ModelInput,
+        *,
+        initial_state: InitialState | None = None,
+        on_error: OnError = "raise",
+    ) -> LoadReport:
         """Hosts ``source``; a model that is there is replaced as by ``reload(source)``.
 
+        Args:
+            source: what to load.
+            initial_state: joint states to start from, from now on; ``None`` for those in force.
+            on_error: ``"warn"`` leaves out initial states that cannot be; the report lists them.
+
         Raises:
+            UnknownNameError, InvalidArgumentError: an initial state cannot be; nothing changed.
             ModelLoadError: it cannot be hosted; the env is as it was, ``info.load_error`` says why.
             LoadingWindowError: another load is in progress.
         """
-        return self._lifecycle.load(source, "model")
+        initial = given_initial(initial_state, on_error)
+        return self._lifecycle.load(source, "model", initial)
 
     def reload(
-        self, source: ModelInput | None = None, *, options: OptionsMode = "model"
+        self,
+        source: ModelInput | None = None,
+        *,
+        keep_state: bool = False,
+        options: OptionsMode = "model",
+        initial_state: InitialState | None = None,
+        on_error: OnError = "raise",
     ) -> ReloadReport:
         """Compiles the present source again, or ``source``, and swaps it in at a step boundary.
 
         The simulation goes on while the model is compiled, and is paused afterwards only if it was
-        before. Time and counters start at zero, ``session_time`` goes on.
+        before. Time and counters start at zero, ``session_time`` goes on; with ``keep_state`` all
+        of them go on.
 
         Args:
             source: what to load instead of the present source, which files are read again.
+            keep_state: carry positions, velocities, activations, controls, mocap poses, applied
+                forces, active equalities and wrenches over, by name; ``report.carried`` lists what
+                was carried and what was not. Initial states in force then only apply to joints that
+                are new; those given here to all they name.
             options: ``"model"`` takes the model's own options; ``"keep"`` applies the values that
                 transactions changed since the load, as far as the new model accepts them.
+            initial_state: joint states to start from, from now on; ``None`` for those in force.
+            on_error: ``"warn"`` leaves out initial states that cannot be; the report lists them.
 
         Raises:
+            UnknownNameError, InvalidArgumentError: an initial state cannot be; nothing changed.
             ModelLoadError: it cannot be hosted; the old model goes on as if nothing had happened.
             LoadingWindowError: another load is in progress.
             NotLoadedError: there is no model to replace.
         """
-        return self._lifecycle.reload(source, options)
+        initial = given_initial(initial_state, on_error)
+        return self._lifecycle.reload(source, options, keep_state=keep_state, initial=initial)
 
-    def reset(self, keyframe: str | int | None = None, *, model: bool = False) -> None:
+    def edit(self) -> Edit:
+        """A scope in which the model's spec may be changed, while the simulation goes on.
+
+        ::
+
+            with env.edit() as spec:
+                spec.worldbody.add_body(name="crate", pos=(0, 0, 1)).add_freejoint()
+
+        When the scope ends the spec is compiled and swapped in as by ``reload(keep_state=True,
+        options="keep")``; ``report`` of the scope says what became of the state. After an
+        exception in it, or if the spec does not compile, everything is as it was. ``reload()``
+        without a source reads what was loaded, without the edits; its report counts them.
+
+        Raises:
+            ModelLoadError: on entry: the model has no spec (MJB, ``MjModel``); at the end: the edit
+                does not compile.
+            StaleGenerationError: at the end: another model was loaded meanwhile.
+            LoadingWindowError: a load is in progress.
+        """
+        return Edit(self._core, self._lifecycle)
+
+    def reset(
+        self,
+        keyframe: str | int | None = None,
+        *,
+        model: bool = False,
+        initial_state: InitialState | None = None,
+    ) -> None:
         """Puts the simulation back to its defaults or a keyframe, completely; clears a fault.
 
         Time, positions, velocities, activations, controls, mocap poses, applied forces, active
@@ -177,11 +240,15 @@ class MujocoEnv(SteppingFace, PluginFace, AnalysisFace, StateFace, PropertiesFac
         Args:
             keyframe: name or index of a keyframe of the model, or ``None`` for its defaults.
             model: also undo every change of the model (options, masses, ...) since the load.
+            initial_state: joint states to start from, from now on; ``None`` for those in force,
+                which a keyframe takes the place of.
 
         Raises:
+            InvalidArgumentError: an initial state cannot be; nothing changed.
             UnknownNameError: no such keyframe; nothing changed.
         """
-        self._lifecycle.reset(keyframe, model=model)
+        initial = given_initial(initial_state, "raise")
+        self._lifecycle.reset(keyframe, model=model, initial=initial)
 
     def close(self) -> None:
         """Ends the thread and lets go of model and data; a load in progress is cancelled.

@@ -64,6 +64,12 @@ def raise_interrupt() -> None:
         raise interrupt
 
 
+def told(message: str) -> str:
+    """``message`` of a failed load; an extension's failure that it tells of no longer waits."""
+    failures.forget_told(message)
+    return message
+
+
 def has_extensions(model: mujoco.MjModel) -> bool:
     """Whether the model has an engine plugin that was declared in Python."""
     if not model.nplugin or "mjhost.engine.registry" not in sys.modules:

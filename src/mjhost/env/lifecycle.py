@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import mujoco
 
 from mjhost.callbacks import router
+from mjhost.env.carrying import Initial, Start
 from mjhost.env.events import Loaded, Reloaded, ResetDone
 from mjhost.env.hosted import HostedModel
-from mjhost.env.loading import CompiledModel, ModelInput, ModelSource, compile_source
+from mjhost.env.loading import ModelInput, ModelSource, compile_source
 from mjhost.env.phases import Operation, Phase, PhaseEvent
 from mjhost.env.records import LoadReport, ReloadReport, StepReason
+from mjhost.env.reports import Installed, load_report, reload_report
 from mjhost.env.transaction import edited_patch
 from mjhost.errors import (
     EnvClosedError,
@@ -31,6 +32,7 @@ from mjhost.errors import (
     MjhostError,
     ModelLoadError,
     NotLoadedError,
+    StaleGenerationError,
     UnknownNameError,
     did_you_mean,
 )
@@ -43,20 +45,10 @@ if TYPE_CHECKING:
     from mjhost.env.stepping import Stepper
     from mjhost.env.transaction import OptionsTransaction
     from mjhost.options import RuntimeOptionsPatch
-    from mjhost.plugins import PluginLoadReport
+    from mjhost.state.carry import CarryReport
+    from mjhost.state.joints import JointPlan
 
 OptionsMode = Literal["model", "keep"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Installed:
-    """What step 3 to 7 of a load did."""
-
-    hosted: HostedModel
-    pause_s: float
-    applied: tuple[str, ...]
-    option_error: str | None
-    plugins: PluginLoadReport
 
 
 class Lifecycle:
@@ -79,11 +71,13 @@ class Lifecycle:
 
     # -- load and reload ---------------------------------------------------------------------
 
-    def load(self, source: ModelInput, options: OptionsMode) -> LoadReport:
+    def load(
+        self, source: ModelInput, options: OptionsMode, initial: Initial | None = None
+    ) -> LoadReport:
         """Makes ``source`` the hosted model."""
         self._core.admit(Operation.LOAD)
         self._core.refuse_holding(Operation.LOAD)
-        return self._load(self._source_of(source), options)
+        return self._load(self._source_of(source), options, initial)
 
     def _source_of(self, model: ModelInput) -> ModelSource:
         try:
@@ -92,7 +86,14 @@ class Lifecycle:
             self._core.load_error = f"{type(error).__name__}: {error}"
             raise
 
-    def reload(self, model: ModelInput | None, options: OptionsMode) -> ReloadReport:
+    def reload(
+        self,
+        model: ModelInput | None,
+        options: OptionsMode,
+        *,
+        keep_state: bool = False,
+        initial: Initial | None = None,
+    ) -> ReloadReport:
         """Compiles the present source again, or another one, and swaps it in."""
         core = self._core
         core.admit(Operation.RELOAD)
@@ -101,13 +102,38 @@ class Lifecycle:
         old = core.hosted
         if old is None:
             raise NotLoadedError("reload needs a model and none is loaded; call load(source)")
-        report = self._load(source or old.source, options)
-        return ReloadReport(
-            previous_source=old.source.label,
-            **{name: getattr(report, name) for name in report.__struct_fields__},
-        )
+        source = source or old.source.origin or old.source
+        return self._replace(old, source, options, initial, keep_state=keep_state)
 
-    def _load(self, source: ModelSource, options: OptionsMode) -> LoadReport:
+    def take_over(self, source: ModelSource, edited: HostedModel) -> ReloadReport:
+        """Swaps in an edit of ``edited``, with state and options kept."""
+        self._core.admit(Operation.EDIT)
+        self._core.refuse_holding(Operation.EDIT)
+        return self._replace(edited, source, "keep", None, keep_state=True)
+
+    def _replace(
+        self,
+        old: HostedModel,
+        source: ModelSource,
+        options: OptionsMode,
+        initial: Initial | None,
+        *,
+        keep_state: bool,
+    ) -> ReloadReport:
+        report = self._load(
+            source, options, initial, keep_state=keep_state, replaces=old if source.edits else None
+        )
+        return reload_report(report, old, old.source.edits if source.edits == 0 else 0)
+
+    def _load(
+        self,
+        source: ModelSource,
+        options: OptionsMode,
+        initial: Initial | None,
+        *,
+        keep_state: bool = False,
+        replaces: HostedModel | None = None,
+    ) -> LoadReport:
         if options not in ("model", "keep"):
             raise InvalidArgumentError(f"options must be 'model' or 'keep', got {options!r}")
         core = self._core
@@ -115,15 +141,26 @@ class Lifecycle:
         core.machine.advance(PhaseEvent.LOAD)
         core.admission_epoch += 1
         try:
+            if replaces is not None and core.hosted is not replaces:
+                raise StaleGenerationError(
+                    f"{source.label} was made of {replaces.generation!r}, which has been replaced "
+                    "since; nothing of it was taken over: begin anew with the present model"
+                )
             self._manual.cancel(StepReason.CANCELLED_BY_RELOAD)
             compiled = compile_source(source, guard=router.compile_guard())
             candidate = HostedModel(compiled, core.model_generation)
-            installed = self._install(candidate, options)
+            start = Start(
+                candidate,
+                core.hosted if keep_state else None,
+                core.initial if initial is None else initial,
+                given=initial is not None,
+            )
+            installed = self._install(candidate, options, start)
         except BaseException as error:
             self._load_failed(error)
             raise
         core.waker.wake()
-        return _report(compiled, installed)
+        return load_report(compiled, installed, start)
 
     def _load_failed(self, error: BaseException) -> None:
         core = self._core
@@ -134,7 +171,7 @@ class Lifecycle:
         with core.lock.holding(Operation.LOAD):
             self._stepper.grant_single_step()
 
-    def _install(self, candidate: HostedModel, options: OptionsMode) -> _Installed:
+    def _install(self, candidate: HostedModel, options: OptionsMode, start: Start) -> Installed:
         """Steps 3 to 7 of a reload: the only part that holds up stepping."""
         core = self._core
         with core.lock.holding(Operation.RELOAD):
@@ -146,31 +183,43 @@ class Lifecycle:
             kept = edited_patch(old) if old is not None and options == "keep" else None
             try:
                 core.plugging.detach()
-                self._swap_in(candidate)
+                carried = self._swap_in(candidate, start)
                 applied, problem = self._apply_options(candidate, kept)
+                self._stepper.catch_up_schedule()
                 plugins = core.plugging.attach(candidate)
             except BaseException as error:
                 self._put_back(old, error)
                 raise
             core.load_count += 1
+            core.initial = start.standing
             core.load_error = problem
             core.fault = None
             # In the same scope: an interrupt cannot leave the phase behind.
-            self._loaded(candidate, had_model=old is not None)
+            self._loaded(candidate, had_model=old is not None, kept_state=start.keeps_state)
             pause_s = time.perf_counter() - started
-            return _Installed(candidate, pause_s, applied, problem, plugins)
+            return Installed(candidate, pause_s, applied, problem, plugins, carried)
 
-    def _swap_in(self, candidate: HostedModel) -> None:
+    def _swap_in(self, candidate: HostedModel, start: Start) -> CarryReport | None:
         core = self._core
         core.single_step = None
-        before = core.hosted.data.time if core.hosted is not None else 0.0
-        core.steps_before = core.total_steps_locked()
+        old = core.hosted
+        before = old.data.time if old is not None else 0.0
+        total = core.total_steps_locked()
         core.model_generation = core.model_generation.next()
         candidate.generation = core.model_generation
+        if start.keeps_state:
+            self._stepper.catch_up_schedule()
+        report = start.apply(candidate, old)
         core.hosted = candidate
+        core.steps_before = total - candidate.steps
         self._stepper.refresh(candidate)
         core.session.jump(before, candidate.data.time)
-        self._stepper.anchor(candidate)
+        if start.keeps_state:  # rates go on; whether the timestep does is known with the options
+            core.pacing_stale = True
+            self._stepper.forget_pace()
+        else:
+            self._stepper.anchor(candidate)
+        return report
 
     def _apply_options(
         self, hosted: HostedModel, kept: RuntimeOptionsPatch | None
@@ -200,7 +249,7 @@ class Lifecycle:
         except MjhostError as second:  # a callback of somebody else came in between
             error.add_note(f"the old model goes on without hooks: {second}")
 
-    def _loaded(self, hosted: HostedModel, *, had_model: bool) -> None:
+    def _loaded(self, hosted: HostedModel, *, had_model: bool, kept_state: bool) -> None:
         core = self._core
         core.machine.advance(PhaseEvent.LOADED)
         core.hub.publish(
@@ -208,12 +257,15 @@ class Lifecycle:
             self._stepper.stamp(hosted),
             source=hosted.source.label,
             content_hash=hosted.compiled.content_hash,
+            **({"kept_state": kept_state} if had_model else {}),
         )
         self._stepper.grant_single_step()
 
     # -- reset -------------------------------------------------------------------------------
 
-    def reset(self, keyframe: str | int | None, *, model: bool) -> None:
+    def reset(
+        self, keyframe: str | int | None, *, model: bool, initial: Initial | None = None
+    ) -> None:
         """Back to the defaults, or to a keyframe, completely."""
         core = self._core
         core.admit(Operation.RESET)
@@ -222,11 +274,14 @@ class Lifecycle:
             hosted = core.hosted
             assert hosted is not None, "admitted without a model"
             key = keyframe_id(hosted.model, keyframe)
+            standing = core.initial if initial is None else initial
+            start = standing.plan(hosted) if key is None or initial is not None else None
             self._manual.cancel(StepReason.CANCELLED_BY_RESET)
             core.plugging.reclaim()
             if model:
                 self._restore_model(hosted)
-            self._reset_data(hosted, key)
+            self._reset_data(hosted, key, start)
+            core.initial = standing
             core.fault = None
             core.hub.publish(ResetDone, self._stepper.stamp(hosted), keyframe=keyframe, model=model)
             try:
@@ -242,7 +297,7 @@ class Lifecycle:
         if changed:
             self._options.advance_epoch(hosted, old, new, changed)
 
-    def _reset_data(self, hosted: HostedModel, key: int | None) -> None:
+    def _reset_data(self, hosted: HostedModel, key: int | None, start: JointPlan | None) -> None:
         core, model, data = self._core, hosted.model, hosted.data
         before = data.time
         core.session.at(before)
@@ -255,6 +310,8 @@ class Lifecycle:
                 mujoco.mj_resetData(model, data)
             else:
                 mujoco.mj_resetDataKeyframe(model, data, key)
+            if start is not None:
+                start.apply(data)
             self._stepper.refresh(hosted)
         finally:  # an interrupt comes after the engine's part: the counters have to follow it
             core.session.jump(before, data.time)
@@ -322,19 +379,3 @@ def keyframe_id(model: mujoco.MjModel, keyframe: str | int | None) -> int | None
             f"no keyframe has index {keyframe}; the model has {model.nkey}, counted from 0"
         )
     return keyframe
-
-
-def _report(compiled: CompiledModel, installed: _Installed) -> LoadReport:
-    return LoadReport(
-        source=compiled.source.label,
-        content_hash=compiled.content_hash,
-        generation=installed.hosted.generation,
-        compile_s=compiled.compile_s,
-        data_s=compiled.data_s,
-        forward_s=compiled.forward_s,
-        pause_s=installed.pause_s,
-        option_error=installed.option_error,
-        plugins=installed.plugins,
-        kept_options=installed.applied,
-        warnings=compiled.warnings,
-    )

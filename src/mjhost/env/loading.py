@@ -34,6 +34,9 @@ from typing import Any, Final, Literal, Self, TypeAlias
 import mujoco
 import numpy as np
 
+from mjhost import description
+from mjhost.description import ImportReport, is_description
+from mjhost.description.packages import Packages
 from mjhost.env import engine_log
 from mjhost.env.engine_log import WarningCounters
 from mjhost.env.extensions import (
@@ -43,6 +46,7 @@ from mjhost.env.extensions import (
     raise_failure,
     raise_interrupt,
     register_bundled,
+    told,
 )
 from mjhost.env.mjb import check_image
 from mjhost.errors import InvalidArgumentError, ModelLoadError, did_you_mean
@@ -54,7 +58,7 @@ ModelInput: TypeAlias = "str | os.PathLike[str] | mujoco.MjSpec | mujoco.MjModel
 
 Kind: TypeAlias = Literal["path", "resource", "text", "spec", "model"]
 
-_SPEC_SUFFIXES: Final = (".xml", ".urdf", ".mjz", ".zip")
+_SPEC_SUFFIXES: Final = (".xml", ".urdf", ".xacro", ".mjz", ".zip")
 _SUFFIXES: Final = (*_SPEC_SUFFIXES, ".mjb")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _ENGINE_ERRORS: Final = (
@@ -88,6 +92,8 @@ class ModelSource:
         kind: what it was made of.
         label: what to call it: the path, or a description.
         path: the file, absolute; ``None`` if there is none.
+        origin: what was loaded before structural edits were made of it; ``None`` without any.
+        edits: how many there were.
     """
 
     kind: Kind
@@ -95,6 +101,8 @@ class ModelSource:
     path: Path | None
     _content: Any
     _assets: dict[str, bytes] | None = None
+    origin: ModelSource | None = None
+    edits: int = 0
 
     @classmethod
     def of(cls, model: ModelInput | ModelSource, *, assets: dict[str, bytes] | None = None) -> Self:
@@ -122,6 +130,12 @@ class ModelSource:
             )
         return cls._of_object(model)
 
+    def edited(self, spec: mujoco.MjSpec) -> ModelSource:
+        """This source after one more structural edit; nobody else has ``spec``."""
+        origin = self.origin or self
+        label = f"{origin.label} (edited)"
+        return ModelSource("spec", label, None, spec, None, origin, self.edits + 1)
+
     @classmethod
     def _of_object(cls, model: Any) -> Self:
         if isinstance(model, mujoco.MjSpec):
@@ -145,19 +159,11 @@ class ModelSource:
         if "\0" in name:
             raise ModelLoadError(f"{_shown(name)} is no usable path: it has a null character")
         if name.startswith("package://"):
-            raise ModelLoadError(
-                f"{name}: package:// names are not resolved yet; give the file's path"
-            )
+            name = str(Packages(beside=Path.cwd()).path(name))
         if _SCHEME.match(name) and not Path(name).exists() and _is_provided(name):
             return cls("resource", name, None, name)
         path = Path(name).expanduser().absolute()
         suffix = path.suffix.lower()
-        if suffix == ".xacro":
-            converted = path.with_suffix("").with_suffix(".urdf").name
-            raise ModelLoadError(
-                f"{path}: xacro is not supported yet; convert it first: xacro {path.name} > "
-                f"{converted}"
-            )
         if suffix not in _SUFFIXES and not path.is_dir():
             known = (*_SUFFIXES, *sorted(model_suffixes()))
             if suffix not in known:
@@ -185,6 +191,7 @@ class CompiledModel:
         compile_s: reading and compiling, s wall.
         data_s: making the data, s wall.
         forward_s: the first forward, s wall.
+        import_report: what became of a robot description; ``None`` for anything else.
     """
 
     model: mujoco.MjModel
@@ -196,6 +203,7 @@ class CompiledModel:
     compile_s: float
     data_s: float
     forward_s: float
+    import_report: ImportReport | None = None
 
     @property
     def label(self) -> str:
@@ -218,7 +226,7 @@ def compile_source(
     """
     with engine_log.captured() as messages, guard or contextlib.nullcontext():
         started = time.perf_counter()
-        model, spec = _compiled(source, messages)
+        model, spec, report = _compiled(source, messages)
         _check_hostable(source, model)
         compiled = time.perf_counter()
         data = _made_data(source, model)
@@ -234,6 +242,7 @@ def compile_source(
         warnings=tuple(dict.fromkeys([*messages, *_compiler_warnings(spec)])),
         compile_s=compiled - started,
         data_s=made - compiled,
+        import_report=report,
         forward_s=done - made,
     )
 
@@ -248,9 +257,10 @@ def content_hash(model: mujoco.MjModel) -> str:
 # -- compiling -----------------------------------------------------------------------------------
 
 
-def _compiled(
-    source: ModelSource, messages: list[str]
-) -> tuple[mujoco.MjModel, mujoco.MjSpec | None]:
+_Compiled: TypeAlias = tuple[mujoco.MjModel, mujoco.MjSpec | None, ImportReport | None]
+
+
+def _compiled(source: ModelSource, messages: list[str]) -> _Compiled:
     if source.path is not None:
         _check_file(source.path)
     try:
@@ -267,12 +277,11 @@ def _compiled(
         reason = _one_line(error) or type(error).__name__
         said = "".join(f"; {message}" for message in messages if message not in reason)
         hint = hint_for(reason)
-        raise ModelLoadError(f"{source.label} does not compile: {reason}{said}{hint}") from error
+        message = f"{source.label} does not compile: {reason}{said}{hint}"
+        raise ModelLoadError(told(message)) from error
 
 
-def _freshly_compiled(
-    source: ModelSource,
-) -> tuple[mujoco.MjModel, mujoco.MjSpec | None]:
+def _freshly_compiled(source: ModelSource) -> _Compiled:
     with _fresh_assets():
         return _engine_model(source)
 
@@ -289,25 +298,35 @@ def _fresh_assets() -> Iterator[None]:
         yield
 
 
-def _engine_model(source: ModelSource) -> tuple[mujoco.MjModel, mujoco.MjSpec | None]:
+def _engine_model(source: ModelSource) -> _Compiled:
     if source.kind == "model":
-        return copy.copy(source._content), None
+        return copy.copy(source._content), None, None
     if source.path is not None and source.path.suffix.lower() == ".mjb":
-        return _from_image(source), None
-    spec = _spec(source)
+        return _from_image(source), None, None
+    spec, report = _spec(source)
     # The bindings repeat the compiler's warnings as Python warnings of the calling module: here.
     python_warnings.filterwarnings("ignore", category=UserWarning, module=re.escape(__name__))
-    return spec.compile(), spec
+    return spec.compile(), spec, report
 
 
-def _spec(source: ModelSource) -> mujoco.MjSpec:
+def _spec(source: ModelSource) -> tuple[mujoco.MjSpec, ImportReport | None]:
     if source.kind == "spec":
-        return source._content.copy()
+        return source._content.copy(), None
+    described = source.path if source.path is not None else source._content
+    if source._assets is None and is_description(described):
+        found = description.load(described)
+        return found.spec, found.report
     if source.kind == "text":
-        return mujoco.MjSpec.from_string(source._content, assets=source._assets)
+        return _spec_of_text(source._content, source._assets or {}), None
     if source.path is not None:
         prepare_decoder(source.path)
-    return mujoco.MjSpec.from_file(str(source._content))
+    return mujoco.MjSpec.from_file(str(source._content)), None
+
+
+def _spec_of_text(text: str, assets: dict[str, bytes]) -> mujoco.MjSpec:
+    """A spec of text; what it includes and what its assets are come from one mapping."""
+    included = {name: part for name, part in assets.items() if name.lower().endswith(".xml")}
+    return mujoco.MjSpec.from_string(text, include=included, assets=assets)
 
 
 def _from_image(source: ModelSource) -> mujoco.MjModel:
@@ -344,9 +363,8 @@ def _forward(source: ModelSource, model: mujoco.MjModel, data: mujoco.MjData) ->
         mujoco.mj_forward(model, data)
         raise_failure(data)
     except _ENGINE_ERRORS as error:
-        raise ModelLoadError(
-            f"{source.label} compiles, but its first forward fails: {_one_line(error)}"
-        ) from error
+        message = f"{source.label} compiles, but its first forward fails: {_one_line(error)}"
+        raise ModelLoadError(told(message)) from error
     WarningCounters(data).clear()
 
 
@@ -441,7 +459,8 @@ def _model_name(model: mujoco.MjModel) -> str:
 
 
 def _one_line(error: BaseException) -> str:
-    lines = (" ".join(line.split()) for line in str(error).splitlines())
+    # The engine repeats a compiler's warnings.
+    lines = dict.fromkeys(" ".join(line.split()) for line in str(error).splitlines())
     return "; ".join(line for line in lines if line)
 
 

@@ -10,9 +10,11 @@ import enum
 
 import msgspec
 
+from mjhost.description.report import ImportReport
 from mjhost.env.phases import Phase
 from mjhost.generation import FrameGeneration, ModelGeneration, OptionsEpoch, PluginGeneration
 from mjhost.plugins import PluginLoadReport
+from mjhost.state.carry import CarryReport
 
 
 class StepReason(enum.StrEnum):
@@ -100,6 +102,9 @@ class LoadReport(msgspec.Struct, frozen=True, kw_only=True):
         kept_options: names of the options carried over by ``options="keep"`` or from startup.
         warnings: what the compiler had to say.
         plugins: what became of the plugins.
+        initial_state_problems: initial joint states that were left out, with the reason.
+        carried: what became of the old state, if it was to be kept.
+        import_report: what became of a robot description; ``None`` for anything else.
     """
 
     source: str
@@ -113,6 +118,9 @@ class LoadReport(msgspec.Struct, frozen=True, kw_only=True):
     kept_options: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     plugins: PluginLoadReport | None = None
+    initial_state_problems: tuple[str, ...] = ()
+    carried: CarryReport | None = None
+    import_report: ImportReport | None = None
 
 
 class ReloadReport(LoadReport, frozen=True, kw_only=True):
@@ -120,9 +128,14 @@ class ReloadReport(LoadReport, frozen=True, kw_only=True):
 
     Attributes:
         previous_source: label of the source it replaced.
+        edits_dropped: how many structural edits (``env.edit()``) the new model is without.
+        values_dropped: arrays of ``mjModel`` that had been changed since the old model was compiled
+            (masses, frictions, ...) and are what the new one says.
     """
 
     previous_source: str
+    edits_dropped: int = 0
+    values_dropped: tuple[str, ...] = ()
 
 
 class EnvInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from mjhost.description import NoteKind
 from mjhost.env.phases import Phase
 from mjhost.env.records import FaultKind
 from mjhost.operations.fields import Done, Name, Real, Request, Response, about
 from mjhost.operations.plugins import PluginReport
 from mjhost.operations.responses import response_of
 from mjhost.operations.spec import Site, described
+from mjhost.operations.state import JointValues
 
 _SOURCE_LENGTH: Final = 16 * 2**20
 
@@ -65,10 +67,16 @@ class Info(Response, frozen=True, kw_only=True):
     engine: Annotated[str, about("version of MuJoCo")]
 
 
+InitialStates: TypeAlias = dict[Name, JointValues]
+
+_INITIAL: Final = "joint states to start from, from now on; null: those in force"
+
+
 class Load(Request, frozen=True, kw_only=True):
     """What to host."""
 
     source: Annotated[Source, about(_SOURCE)]
+    initial_state: Annotated[InitialStates | None, about(_INITIAL)] = None
 
 
 class Reload(Request, frozen=True, kw_only=True):
@@ -79,6 +87,39 @@ class Reload(Request, frozen=True, kw_only=True):
         Literal["model", "keep"],
         about("model takes the model's own options, keep those that were changed since the load"),
     ] = "model"
+    keep_state: Annotated[bool, about("carry the state over, by name; time goes on")] = False
+    initial_state: Annotated[InitialStates | None, about(_INITIAL)] = None
+
+
+class Carried(Response, frozen=True, kw_only=True):
+    """What became of the old state; things by kind and name."""
+
+    carried: Annotated[tuple[str, ...], about("what went on as it was")]
+    new: Annotated[tuple[str, ...], about("what was not there before, at its defaults")]
+    dropped: Annotated[tuple[str, ...], about("what is not there any more")]
+    restarted: Annotated[tuple[str, ...], about("what has another type now, at its defaults")]
+    exact: Annotated[bool, about("false with sleep or ipc, where the engine keeps more")]
+
+
+class ImportedNote(Response, frozen=True, kw_only=True):
+    """One thing that an import did or saw."""
+
+    kind: Annotated[NoteKind, about("converted, defaulted, dropped or suspicious")]
+    subject: Annotated[str, about("a link, joint or file")]
+    text: Annotated[str, about("what was done or seen")]
+    hint: Annotated[str, about("what to do about it; may be empty")]
+
+
+class Imported(Response, frozen=True, kw_only=True):
+    """What became of a robot description."""
+
+    robot: Annotated[str, about("name of the robot")]
+    links: Annotated[int, about("bodies of the model", "1")]
+    joints: Annotated[int, about("joints that move", "1")]
+    meshes: Annotated[int, about("meshes of the model", "1")]
+    actuators: Annotated[int, about("actuators of the model", "1")]
+    mass: Annotated[Real, about("of all of it", "kg")]
+    notes: Annotated[tuple[ImportedNote, ...], about("in the order in which they came up")]
 
 
 class LoadAnswer(Response, frozen=True, kw_only=True):
@@ -95,12 +136,23 @@ class LoadAnswer(Response, frozen=True, kw_only=True):
     kept_options: Annotated[tuple[str, ...], about("options carried over")]
     warnings: Annotated[tuple[str, ...], about("what the compiler had to say")]
     plugins: Annotated[PluginReport | None, about("what became of the plugins")]
+    initial_state_problems: Annotated[
+        tuple[str, ...], about("initial joint states that were left out, with the reason")
+    ]
+    carried: Annotated[Carried | None, about("what became of the old state, if it was kept")]
+    import_report: Annotated[
+        Imported | None, about("what became of a robot description; null for anything else")
+    ]
 
 
 class ReloadAnswer(LoadAnswer, frozen=True, kw_only=True):
     """What a reload did."""
 
     previous_source: Annotated[str, about("label of the source that was replaced")]
+    edits_dropped: Annotated[int, about("structural edits that the new model is without", "1")]
+    values_dropped: Annotated[
+        tuple[str, ...], about("arrays of mjModel that had been changed live and are as compiled")
+    ]
 
 
 class Reset(Request, frozen=True, kw_only=True):
@@ -111,6 +163,7 @@ class Reset(Request, frozen=True, kw_only=True):
         about("name or index of a keyframe; null goes back to the model's defaults", "1"),
     ] = None
     model: Annotated[bool, about("also undo every change of the model since the load")] = False
+    initial_state: Annotated[InitialStates | None, about(_INITIAL)] = None
 
 
 def info(site: Site) -> Info:
@@ -120,7 +173,7 @@ def info(site: Site) -> Info:
 
 def load(site: Site, request: Load) -> LoadAnswer:
     """Hosts a model; one that is there is replaced as by reload."""
-    return response_of(LoadAnswer, site.env.load(request.source))
+    return response_of(LoadAnswer, site.env.load(request.source, initial_state=_start(request)))
 
 
 def reload(site: Site, request: Reload) -> ReloadAnswer:
@@ -128,13 +181,25 @@ def reload(site: Site, request: Reload) -> ReloadAnswer:
 
     What fails leaves the present model running as if nothing had happened.
     """
-    return response_of(ReloadAnswer, site.env.reload(request.source, options=request.options))
+    report = site.env.reload(
+        request.source,
+        options=request.options,
+        keep_state=request.keep_state,
+        initial_state=_start(request),
+    )
+    return response_of(ReloadAnswer, report)
 
 
 def reset(site: Site, request: Reset) -> Done:
     """Puts the simulation back to its defaults or a keyframe, completely; clears a fault."""
-    site.env.reset(request.keyframe, model=request.model)
+    site.env.reset(request.keyframe, model=request.model, initial_state=_start(request))
     return Done()
+
+
+def _start(request: Load | Reload | Reset) -> dict[str, Any] | None:
+    if request.initial_state is None:
+        return None
+    return {name: msgspec.structs.asdict(v) for name, v in request.initial_state.items()}
 
 
 def clear_fault(site: Site) -> Done:

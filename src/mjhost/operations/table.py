@@ -45,6 +45,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = MappingProxyType(
         "callbacks": _PYTHON,
         "data": _PYTHON,
         "equality": _KEPT,
+        "edit": _PYTHON,
         "every": _PYTHON,
         "geom": _KEPT,
         "joint": _KEPT,

@@ -2,8 +2,7 @@
 
 Owns: ``Importer``; the names under which plugin files stand in ``sys.modules``.
 Invariants: a refresh makes new module objects and leaves the old ones untouched, so that a running
-generation keeps its own code; ``importlib.reload`` is never used. Refreshed source is compiled from
-its text: a bytecode file is trusted by modification time in seconds, and an edit can be faster.
+generation keeps its own code (``mjhost.modules``); ``importlib.reload`` is never used.
 Threads: an ``Importer`` belongs to one thread; no lock of an env is held.
 Failure: ``PluginLoadError`` with the import's own exception as cause; ``rollback`` puts back what
 ``sys.modules`` held before.
@@ -13,18 +12,16 @@ refreshed, never those of mjhost and never extension modules.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
-import linecache
 import sys
-from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
+from mjhost import modules
 from mjhost.errors import PluginLoadError, did_you_mean
 from mjhost.plugins.plugin import Plugin
 
@@ -84,7 +81,7 @@ class Importer:
     def rollback(self) -> None:
         """Put back what ``sys.modules`` held before this importer executed anything."""
         for name, before in self._before.items():
-            _put(name, before)
+            modules.put(name, before)
         self._before.clear()
         self._modules.clear()
 
@@ -104,23 +101,24 @@ class Importer:
 
     def _module(self, name: str) -> ModuleType:
         if name not in self._modules:
-            self._modules[name] = self._import(name, lambda: self._load_module(name))
+            self._modules[name] = modules.imported(
+                f"plugin module {name!r}", lambda: self._load_module(name)
+            )
         return self._modules[name]
 
     def _file(self, path: Path) -> ModuleType:
         path = path.resolve()
-        digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
-        name = f"mjhost_plugin_{path.stem}_{digest}"
         if not path.is_file():
             near = [p.name for p in path.parent.glob("*.py")]
             raise PluginLoadError(
                 f"plugin file {str(path)!r} does not exist; {did_you_mean(path.name, near)}"
             )
-        if name not in self._modules:
-            spec = importlib.util.spec_from_file_location(name, path)
-            assert spec is not None, "a .py path always has a loader"
-            self._modules[name] = self._import(str(path), lambda: self._execute(spec))
-        return self._modules[name]
+        spec = modules.spec_of_file(path, "plugin")
+        if spec.name not in self._modules:
+            self._modules[spec.name] = modules.imported(
+                f"plugin module {str(path)!r}", lambda: self._run(spec)
+            )
+        return self._modules[spec.name]
 
     def _load_module(self, name: str) -> ModuleType:
         present = sys.modules.get(name)
@@ -130,36 +128,13 @@ class Importer:
         spec = importlib.util.find_spec(name)
         if spec is None or not hasattr(spec.loader, "source_to_code"):
             return present
-        return self._execute(spec)
+        return self._run(spec)
 
-    def _execute(self, spec: ModuleSpec) -> ModuleType:
-        """Run a module's source in a new module object that takes the name over."""
-        loader: Any = spec.loader
-        path = loader.get_filename(spec.name)
-        linecache.cache.pop(path, None)  # tracebacks must show the text that runs
-        code = loader.source_to_code(loader.get_data(path), path)
-        module = importlib.util.module_from_spec(spec)
+    def _run(self, spec: ModuleSpec) -> ModuleType:
         before = sys.modules.get(spec.name)
-        # Registered while it runs: dataclasses and pickle look their module up by name.
-        _put(spec.name, module)
-        try:
-            exec(code, module.__dict__)  # noqa: S102 - importing is executing
-        except BaseException:
-            _put(spec.name, before)
-            raise
+        module = modules.run(spec)
         self._before.setdefault(spec.name, before)
         return module
-
-    @staticmethod
-    def _import(what: str, load: Callable[[], ModuleType]) -> ModuleType:
-        try:
-            return load()
-        except (KeyboardInterrupt, PluginLoadError):
-            raise
-        except BaseException as error:  # a module that calls sys.exit must not end the host
-            raise PluginLoadError(
-                f"plugin module {what!r} cannot be imported: {type(error).__name__}: {error}"
-            ) from error
 
 
 def source_of(text: str, base_dir: Path) -> Path | None:
@@ -177,16 +152,6 @@ def source_of(text: str, base_dir: Path) -> Path | None:
 def plugin_type(cls: type[Plugin]) -> str:
     """``module:Class`` of a class."""
     return f"{cls.__module__}:{cls.__qualname__}"
-
-
-def _put(name: str, module: ModuleType | None) -> None:
-    if module is None:
-        sys.modules.pop(name, None)
-        return
-    sys.modules[name] = module
-    parent, _, child = name.rpartition(".")
-    if parent in sys.modules:
-        setattr(sys.modules[parent], child, module)
 
 
 def _plugins_in(module: ModuleType) -> dict[str, type[Plugin]]:

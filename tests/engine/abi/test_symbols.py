@@ -352,7 +352,7 @@ def test_a_python_decoder_makes_a_spec_of_the_bytes_of_a_file(decoding, tmp_path
     file = tmp_path / f"model{extension}"
     file.write_bytes(b"made-up")
 
-    def decode(resource, vfs, error, size):
+    def decode(resource, vfs, error=0, size=0):
         name = engine().read_resource(resource).decode()
         return engine().parse_xml_string(f"<mujoco model='{name}'/>")[0]
 
@@ -368,7 +368,7 @@ def test_a_python_decoder_that_fails_gives_its_reason_where_the_engine_has_a_pla
     file.write_bytes(b"x")
     reason = b"bad magic"
 
-    def decode(resource, vfs, error, size):
+    def decode(resource, vfs, error=0, size=0):
         if error:
             ctypes.memmove(error, reason, len(reason) + 1)
         return 0

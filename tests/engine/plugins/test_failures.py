@@ -477,3 +477,25 @@ def test_a_method_may_call_mujoco_and_raise_then(name, model_of, way, call):
             engine.check(data)
     broken.clear()
     mujoco.mj_step(model, data)
+
+
+@framed_only
+@pytest.mark.parametrize("method", ["init", "sensor_size", "compute", "reset"])
+def test_the_compiler_says_a_failure_once(faulty, switch, way, method):
+    switch.method = method
+    with pytest.raises(ValueError, match="too late") as info:
+        mujoco.MjModel.from_xml_string(scene(faulty))
+    assert str(info.value).count("too late") == 1
+    assert "\n" not in str(info.value)
+
+
+@framed_only
+def test_instances_of_a_refused_compilation_are_destroyed(faulty, switch, way):
+    before = alive(faulty)
+    switch.method, switch.after = "init", 2
+    with pytest.raises(ValueError, match="too late"):
+        mujoco.MjModel.from_xml_string(scene(faulty, count=3))
+    assert switch.calls.count("init") == 3
+    assert switch.calls.count("destroy") == 2
+    assert alive(faulty) == before
+    assert not registry.plugin(faulty).lives.refused

@@ -66,3 +66,31 @@ def test_a_decoder_that_raises_without_text_does_not_end_the_process():
             '<mujoco><asset><mesh name="m" file="unprintable:a.unprintable"/></asset>'
             '<worldbody><geom type="mesh" mesh="m"/></worldbody></mujoco>'
         )
+
+
+@pytest.mark.parametrize("padding", range(4))
+@pytest.mark.parametrize("letter", ["é", "€", "😀"])
+def test_a_long_text_of_long_letters_reaches_the_user(name, xml_of, letter, padding):
+    """The engine cuts at a byte, which may be in the middle of a letter."""
+
+    @engine.plugin(name, capabilities=("passive",))
+    class Failing:
+        def init(self, model, data, instance):
+            raise RuntimeError("x" * padding + letter * 400)
+
+        def compute(self, model, data, instance, capability):
+            pass
+
+    with pytest.raises(ValueError, match=f"init: RuntimeError: {'x' * padding}[^x]") as info:
+        mujoco.MjModel.from_xml_string(xml_of(name))
+    assert "\ufffd" not in str(info.value)
+
+
+@pytest.mark.parametrize("odd", ["\ud800", "a\udcff", "\udc80.b"])
+def test_a_name_that_is_no_text_is_refused_when_it_is_declared(name, odd):
+    with pytest.raises(engine.EngineDeclarationError, match="printable"):
+
+        @engine.plugin(name + odd, capabilities=("passive",))
+        class Nameless:
+            def compute(self, model, data, instance, capability):
+                pass

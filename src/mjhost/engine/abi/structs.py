@@ -168,13 +168,11 @@ PROTOTYPES: Final[Mapping[str, Any]] = MappingProxyType(
 def thunk(slot: str, function: Callable[..., Any]) -> Any:
     """Makes a C function of a Python function that takes what the header says.
 
-    ``decode`` takes ``(resource, vfs, error, error_size)`` on every engine; where the engine has no
-    place for the reason of a failure, ``error`` and ``error_size`` are 0.
+    ``decode`` takes ``(resource, vfs, error=0, error_size=0)``: the latter two are not given where
+    the engine has no place for the reason of a failure.
 
     Contract: keep what is returned for the life of the process, and let ``function`` not raise.
     """
-    if slot == "decode" and not DECODE_REPORTS:
-        return PROTOTYPES[slot](lambda resource, vfs: function(resource, vfs, 0, 0))
     return PROTOTYPES[slot](function)
 
 

@@ -1,0 +1,147 @@
+"""The command ``mjhost convert``: a robot description as MJCF, and a report of what was guessed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from mjhost import description
+from mjhost.cli import output
+from mjhost.cli.arguments import DebugFlag, JsonFlag
+from mjhost.cli.exits import ExitStatus
+from mjhost.description import ImportReport, NoteKind, export
+
+
+class BaseChoice(StrEnum):
+    """How the base is held."""
+
+    AUTO = "auto"
+    FIXED = "fixed"
+    FREE = "free"
+
+
+class ActuatorChoice(StrEnum):
+    """What drives the joints."""
+
+    AUTO = "auto"
+    NONE = "none"
+    MOTOR = "motor"
+    POSITION = "position"
+    VELOCITY = "velocity"
+
+
+class WorldChoice(StrEnum):
+    """What is around the robot."""
+
+    NONE = "none"
+    GROUND = "ground"
+
+
+FileArgument = Annotated[
+    Path, typer.Argument(metavar="ROBOT", help="A URDF or xacro file.", show_default=False)
+]
+FolderFlag = Annotated[
+    Path, typer.Option("--output", "-o", metavar="DIR", help="A new folder for the MJCF.")
+]
+PackageFlag = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--package",
+        metavar="NAME=DIR",
+        help="Where a package is; may be given several times. Others are looked for above the "
+        "file, in ROS_PACKAGE_PATH and AMENT_PREFIX_PATH.",
+        show_default=False,
+    ),
+]
+XacroFlag = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--xacro-arg",
+        metavar="NAME=VALUE",
+        help="An argument of a xacro file; may be given several times.",
+        show_default=False,
+    ),
+]
+
+
+class ConvertRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What was written, and the report."""
+
+    file: str
+    report: ImportReport
+
+
+def convert(
+    robot: FileArgument,
+    *,
+    folder: FolderFlag,
+    package: PackageFlag = None,
+    srdf: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Links that never touch, named poses.")
+    ] = None,
+    prefix: Annotated[str, typer.Option(metavar="TEXT", help="Begins every name.")] = "",
+    base: Annotated[BaseChoice, typer.Option(help="How the base is held.")] = BaseChoice.AUTO,
+    actuators: Annotated[
+        ActuatorChoice, typer.Option(help="What drives the joints.")
+    ] = ActuatorChoice.AUTO,
+    world: Annotated[WorldChoice, typer.Option(help="What is around.")] = WorldChoice.NONE,
+    balance_inertia: Annotated[
+        bool, typer.Option("--balance-inertia", help="Mend inertias that no body can have.")
+    ] = False,
+    xacro_arg: XacroFlag = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a folder that is there.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Status 1 if anything looks wrong or was left out.")
+    ] = False,
+    json: JsonFlag = False,
+    _debug: DebugFlag = False,
+) -> None:
+    """Convert a URDF or xacro robot to MJCF with its meshes, and say what was guessed.
+
+    * `mjhost convert robot.urdf -o robot`
+    * `mjhost convert arm.urdf.xacro -o arm --package arm_description=. --actuators position`
+    """
+    read = description.load(
+        robot,
+        packages=_pairs(package, "--package") or None,
+        srdf=srdf,
+        prefix=prefix,
+        base=base.value,
+        actuators=actuators.value,
+        balance_inertia=balance_inertia,
+        xacro_args=_pairs(xacro_arg, "--xacro-arg"),
+        world=world.value,
+    )
+    file = export.write(read.spec, folder, robot.name.partition(".")[0], replace=force)
+    if json:
+        output.say_json(ConvertRecord(file=str(file), report=read.report))
+    else:
+        output.say(f"wrote {file}")
+        say_report(read.report)
+    wrong = [*read.report.of(NoteKind.SUSPICIOUS), *read.report.of(NoteKind.DROPPED)]
+    if strict and wrong:
+        raise typer.Exit(ExitStatus.FAILED)
+
+
+def say_report(report: ImportReport) -> None:
+    """What became of a description, in lines."""
+    output.say(
+        f"{report.robot}: {report.links} links, {report.joints} joints, {report.meshes} meshes, "
+        f"{report.actuators} actuators, {report.mass:.6g} kg"
+    )
+    for note in report.notes:
+        output.say(f"  {note}")
+
+
+def _pairs(given: list[str] | None, flag: str) -> dict[str, str]:
+    pairs = {}
+    for text in given or ():
+        name, assigned, value = text.partition("=")
+        if not assigned or not name:
+            raise typer.BadParameter(f"needs NAME=VALUE, got {text!r}", param_hint=f"'{flag}'")
+        pairs[name] = value
+    return pairs
