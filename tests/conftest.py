@@ -116,6 +116,16 @@ def _empty_directory(tmp_path_factory):
     return tmp_path_factory.mktemp("cwd")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _mesh_cache_of_its_own(tmp_path_factory):
+    """Converted meshes are kept for this session only, not in the user's cache."""
+    folder = tmp_path_factory.mktemp("meshes", numbered=False)
+    folder.chmod(0o700)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mjhost.description.mesh_cache.folder", lambda: folder)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _nothing_left_behind(_empty_directory):
     started_in = Path.cwd()

@@ -9,6 +9,7 @@ from __future__ import annotations
 ALLOWED: dict[str, dict[str, str]] = {
     "only_env_steps_data": {
         "state/carry.py:CarryPlan.apply": "into a candidate pair that nobody hosts yet",
+        "description/checks.py:check_start": "on data of its own, to see what overlaps",
         "engine/backends.py": "the name of a backend in a table, nothing is called",
         "engine/trace.py:_step_and_count": "on data of its own, made there, to count calls",
         "state/kinematics.py:PresentKinematics.of": "from the live data onto data of its own",

@@ -104,3 +104,36 @@ def test_absolute_references_stay(tmp_path):
     inside.mkdir()
     model = write(inside, f'<mujoco><asset><mesh file="{mesh}"/></asset></mujoco>')
     assert mesh in model_files(model)
+
+
+ROBOT = """<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro">
+  <xacro:include filename="$(find parts)/arm.xacro"/>
+  <link name="base"/>
+</robot>"""
+ARM = """<robot xmlns:xacro="http://www.ros.org/wiki/xacro">
+  <xacro:macro name="arm" params="side"><link name="l"><visual><geometry>
+    <mesh filename="package://parts/meshes/arm_${side}.stl"/></geometry></visual></link>
+  </xacro:macro>
+</robot>"""
+
+
+def test_includes_and_meshes_of_a_xacro_are_listed(tmp_path):
+    (tmp_path / "parts" / "meshes").mkdir(parents=True)
+    write(tmp_path / "parts", ARM, "arm.xacro")
+    for name in ("arm_left.stl", "arm_right.stl", "leg.stl"):
+        (tmp_path / "parts" / "meshes" / name).write_bytes(b"")
+    model = write(tmp_path, ROBOT, "r.urdf.xacro")
+    assert _names(model) == {
+        "r.urdf.xacro",
+        "parts/arm.xacro",
+        "parts/meshes/arm_left.stl",
+        "parts/meshes/arm_right.stl",
+    }
+
+
+def test_a_package_that_is_nowhere_hides_no_other_file(tmp_path):
+    (tmp_path / "a.stl").write_bytes(b"")
+    meshes = ("package://gone/b.stl", "a.stl", "package://gone/../../c.stl")
+    shapes = "".join(f'<mesh filename="{name}"/>' for name in meshes)
+    model = write(tmp_path, f'<robot name="r"><link name="l">{shapes}</link></robot>', "r.urdf")
+    assert _names(model) == {"r.urdf", "a.stl"}

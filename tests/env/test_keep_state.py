@@ -371,3 +371,19 @@ def test_the_state_of_nameless_things_goes_by_their_place():
         env.reload(text.replace("<worldbody>", "<worldbody>" + CRATE), keep_state=True)
         assert env.data.qpos.tolist() == [3, 0, 1, 1, 0, 0, 0, 0.1, 0.2]
         assert env.data.ctrl[0] == 0.5
+
+
+def test_an_edited_spec_keeps_the_assets_that_it_has_in_memory():
+    wedge = b"v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 1 4 3\n"
+    source = mujoco.MjSpec.from_string(
+        '<mujoco><asset><mesh name="wedge" file="wedge.obj"/></asset><worldbody><body>'
+        '<freejoint name="free"/><geom type="mesh" mesh="wedge"/></body></worldbody></mujoco>',
+        assets={"wedge.obj": wedge},
+    )
+    with MujocoEnv(source) as env:
+        for name in ("one", "two"):
+            with env.edit() as spec:
+                spec.worldbody.add_body(name=name, mocap=True)
+        assert env.model.mesh("wedge").vertnum[0] > 0
+        env.reload()
+        assert "one" not in env.names("body")

@@ -147,6 +147,78 @@ def test_a_checkpoint_has_it_in_it(env):
         assert fresh.geom_properties("head").mass == 3
 
 
+DERIVED = """
+<mujoco>
+  <option density="1.2" viscosity=".1"/>
+  <worldbody>
+    <body name="wing" pos="0 0 3">
+      <joint name="j"/>
+      <geom name="wing" type="ellipsoid" size=".1 .2 .3" fluidshape="ellipsoid"
+            fluidcoef=".4 .3 1.2 .9 .8" mass="1"/>
+      <inertial pos="0 0 0" mass="1" diaginertia=".04 .03 .02"/>
+    </body>
+    <body name="drum" pos="3 0 1">
+      <joint axis="0 1 0"/>
+      <inertial pos="0 0 0" mass="1" diaginertia=".04 .03 .02"/>
+      <geom name="drum" type="cylinder" size=".05 .1" euler="90 0 0"/>
+      <site name="s1" pos=".2 0 0"/><site name="s2" pos="-.2 0 0"/>
+    </body>
+  </worldbody>
+  <tendon>
+    <spatial name="rope" springlength=".4">
+      <site site="s1"/><geom geom="drum"/><site site="s2"/>
+    </spatial>
+  </tendon>
+  <sensor><tendonpos tendon="rope"/></sensor>
+</mujoco>
+"""
+
+
+def unlike(model, other):
+    """Names of the arrays in which two models of the same sizes differ."""
+    arrays = [name for name in dir(model) if isinstance(getattr(model, name), np.ndarray)]
+    return [
+        name
+        for name in arrays
+        if not np.allclose(getattr(model, name), getattr(other, name), rtol=1e-12, atol=1e-14)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("geom", "properties", "before", "after"),
+    [
+        ("wing", {"size": [0.3, 0.2, 0.1]}, 'size=".1 .2 .3"', 'size=".3 .2 .1"'),
+        ("drum", {"size": [0.1, 0.2]}, 'size=".05 .1"', 'size=".1 .2"'),
+        ("wing", {"mass": 2.0}, 'mass="1" diaginertia=".04 .03 .02"',
+         'mass="2" diaginertia=".08 .06 .04"'),
+    ],
+    ids=["in a medium", "in a tendon", "mass"],
+)  # fmt: skip
+def test_the_model_is_in_every_array_as_if_it_had_been_compiled_so(geom, properties, before, after):
+    with MujocoEnv(DERIVED) as env:
+        env.set_geom_properties(geom, **properties)
+        compiled = mujoco.MjModel.from_xml_string(DERIVED.replace(before, after, 1))
+        assert unlike(env.model, mujoco.MjModel.from_xml_string(DERIVED))
+        assert unlike(env.model, compiled) == []
+
+
+def test_what_a_tendon_wraps_around_keeps_its_type():
+    with MujocoEnv(DERIVED) as env:
+        with pytest.raises(InvalidArgumentError, match="must stay a cylinder: a tendon wraps"):
+            env.set_geom_properties("drum", type="capsule")
+        assert env.geom_properties("drum").type == "cylinder"
+
+
+def test_the_pose_of_a_constraint_outlives_a_change_of_masses(env):
+    env.set_equality("connect", anchor=[0, 0, 0.1], anchor2=[0.5, 0.6, 0.7])
+    env.set_equality("weld", pos=[0.1, 0.2, 0.3])
+    env.set_body_inertial("arm", mass=3)
+    env.set_geom_properties("ball", mass=2, size=0.2)
+    assert env.equality_state("connect").anchor.tolist() == [0, 0, 0.1]
+    assert env.equality_state("connect").anchor2.tolist() == [0.5, 0.6, 0.7]
+    assert env.equality_state("weld").pos == pytest.approx([0.1, 0.2, 0.3], abs=1e-15)
+
+
 # -- inertia ---------------------------------------------------------------------------------------
 
 
@@ -171,6 +243,13 @@ def test_six_numbers_of_an_inertia_are_the_tensor_along_the_bodys_axes(env):
     matrix = matrix.reshape(3, 3)
     assert matrix @ np.diag(got.inertia) @ matrix.T == pytest.approx(tensor, abs=1e-12)
     assert list(got.inertia) == sorted(got.inertia, reverse=True)
+
+
+def test_six_numbers_without_products_keep_their_order(env):
+    """A free body, whose axes cannot be exchanged, takes them too."""
+    assert env.set_body_inertial("ball", inertia=[0.01, 0.012, 0.013, 0, 0, 0])
+    assert env.body_inertial("ball").inertia.tolist() == [0.01, 0.012, 0.013]
+    assert env.body_inertial("ball").quat.tolist() == [1, 0, 0, 0]
 
 
 # -- equalities ------------------------------------------------------------------------------------

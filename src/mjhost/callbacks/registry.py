@@ -12,7 +12,7 @@ Failure: an ``add`` or ``replace`` that raises changed nothing.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -92,6 +92,7 @@ class Callbacks:
         self._router = over or router
         self._route: Route | None = None
         self._plugins: dict[str, Hook] = {}
+        self._around: dict[str, Callable[[Closure], Closure]] = {}
         self._tokens: dict[str, tuple[CallbackToken, ...]] = {}
         self._stale: set[str] = set()
 
@@ -187,6 +188,19 @@ class Callbacks:
             self._stale.add(kind)
         self._changed()
 
+    def surround(self, kinds: Iterable[str], around: Callable[[Closure], Closure] | None) -> None:
+        """Makes ``around`` of each composed hook what is called, at the next ``settle``.
+
+        It holds for the bound route only; kinds that nobody hooks stay without a hook.
+        """
+        with self._lock:
+            for kind in kinds:
+                before = self._around.pop(kind, None)
+                if around is not None:
+                    self._around[kind] = around
+                if before is not around:
+                    self._stale.add(kind)
+
     def bind(self, route: Route) -> None:
         """Hooks everything onto ``route``, in the place of the route before.
 
@@ -209,7 +223,7 @@ class Callbacks:
         """Hooks everything onto another route as well, as it is now; for private copies."""
         with self._lock:
             for kind in self.kinds:
-                route.set(kind, self._composed(kind))
+                route.set(kind, self._in_order(kind))
 
     def unbind(self) -> None:
         """Forgets the route; what was added waits for the next one."""
@@ -234,6 +248,13 @@ class Callbacks:
                 self._stale.discard(kind)
 
     def _composed(self, kind: str) -> Any:
+        made, around = self._in_order(kind), self._around.get(kind)
+        if made is None or around is None:
+            return made
+        inside, outside = both_forms(hook_of(kind_named(kind), made).call)
+        return GuardedHook(around(inside), around(outside))
+
+    def _in_order(self, kind: str) -> Any:
         plugin = self._plugins.get(kind)
         hooks = [plugin] if plugin is not None else []
         hooks += [token._hook for token in self._tokens.get(kind, ())]

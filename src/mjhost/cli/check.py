@@ -16,7 +16,7 @@ import msgspec
 import mujoco
 import typer
 
-from mjhost.cli import output
+from mjhost.cli import import_report, output
 from mjhost.cli.arguments import (
     DebugFlag,
     ExtensionFlag,
@@ -26,6 +26,7 @@ from mjhost.cli.arguments import (
 )
 from mjhost.cli.exits import ExitStatus
 from mjhost.cli.hosting import bring_in_all
+from mjhost.description import ImportReport
 from mjhost.env import MujocoEnv
 from mjhost.env.events import EngineWarning
 from mjhost.env.records import LoadReport
@@ -76,6 +77,7 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
         compiler_warnings: what the engine said while loading.
         unusual_options: options outside their sensible range; they are no reason to refuse.
         trial: the first steps.
+        import_report: what became of a robot description; ``None`` for anything else.
     """
 
     model: str
@@ -90,6 +92,7 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
     compiler_warnings: tuple[str, ...]
     unusual_options: tuple[str, ...]
     trial: Trial
+    import_report: ImportReport | None = None
 
 
 def check(
@@ -102,12 +105,14 @@ def check(
     """Load a model, look at it, and try its first 100 steps.
 
     Reports sizes and names, what loading took, what the compiler warned of, options outside their
-    sensible range, and how fast and whether at all it steps. Status 1 if it cannot be hosted or
+    sensible range, and how fast and whether at all it steps; of a robot description also what was
+    guessed, left out, or looks wrong. Status 1 if it cannot be hosted or
     does not survive these steps, with the reason in one line.
 
     * `mjhost check robot.xml`
     * `mjhost check humanoid --json`
     * `mjhost check arm.xml --extension actuators.py`
+    * `mjhost check robot.urdf`
     """
     bring_in_all(extension or ())
     with MujocoEnv() as env:
@@ -140,6 +145,7 @@ def _report(env: MujocoEnv, loaded: LoadReport) -> CheckReport:
         compiler_warnings=loaded.warnings,
         unusual_options=tuple(map(str, unusual.errors + unusual.warnings)),
         trial=_trial(env, options.timestep),
+        import_report=loaded.import_report,
     )
 
 
@@ -209,6 +215,10 @@ def _say(report: CheckReport) -> None:
         *(("warnings", f"{count} {name}") for name, count in report.trial.warnings.items()),
     ]
     output.say_table(*_without_header(rows))
+    if report.import_report is not None:
+        output.say(import_report.summary(report.import_report))
+        for line in import_report.lines(report.import_report):
+            output.say(line)
 
 
 def _without_header(rows: list[tuple[str, str]]) -> tuple[tuple[str, str], list[tuple[str, str]]]:

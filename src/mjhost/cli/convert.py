@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from mjhost import description
-from mjhost.cli import output
+from mjhost.cli import import_report, output
 from mjhost.cli.arguments import DebugFlag, JsonFlag
 from mjhost.cli.exits import ExitStatus
 from mjhost.description import ImportReport, NoteKind, export
@@ -93,7 +93,9 @@ def convert(
         bool, typer.Option("--balance-inertia", help="Mend inertias that no body can have.")
     ] = False,
     xacro_arg: XacroFlag = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a folder that is there.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an earlier conversion in DIR.")
+    ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Status 1 if anything looks wrong or was left out.")
     ] = False,
@@ -116,25 +118,30 @@ def convert(
         xacro_args=_pairs(xacro_arg, "--xacro-arg"),
         world=world.value,
     )
-    file = export.write(read.spec, folder, robot.name.partition(".")[0], replace=force)
+    file = export.write(read.spec, folder, _stem(robot), replace=force)
     if json:
         output.say_json(ConvertRecord(file=str(file), report=read.report))
     else:
-        output.say(f"wrote {file}")
-        say_report(read.report)
+        _say(file, read.report)
     wrong = [*read.report.of(NoteKind.SUSPICIOUS), *read.report.of(NoteKind.DROPPED)]
     if strict and wrong:
+        output.note(f"error: --strict: {len(wrong)} thing(s) look wrong or were left out")
         raise typer.Exit(ExitStatus.FAILED)
 
 
-def say_report(report: ImportReport) -> None:
-    """What became of a description, in lines."""
-    output.say(
-        f"{report.robot}: {report.links} links, {report.joints} joints, {report.meshes} meshes, "
-        f"{report.actuators} actuators, {report.mass:.6g} kg"
-    )
-    for note in report.notes:
-        output.say(f"  {note}")
+def _stem(robot: Path) -> str:
+    """The name of a description without the endings that say what it is."""
+    name = robot.name
+    while (suffix := Path(name).suffix).lower() in (".urdf", ".xacro"):
+        name = name.removesuffix(suffix)
+    return name
+
+
+def _say(file: Path, report: ImportReport) -> None:
+    output.say(f"wrote {file}")
+    output.say(import_report.summary(report))
+    for line in import_report.lines(report):
+        output.say(line)
 
 
 def _pairs(given: list[str] | None, flag: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ include as well.
 Threads: pure functions over the file system.
 Failure: what cannot be read has no references.
 Not a goal: files that engine plugins open on their own; what an archive (mjz) holds, which is one
-file.
+file; a file whose whole name a xacro expression makes.
 """
 
 from __future__ import annotations
@@ -20,10 +20,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from mjhost.description.packages import Packages
+from mjhost.errors import ModelLoadError
+
 _REFERENCE: Final = re.compile(
     r"""\b(?P<key>file\w*|meshdir|texturedir|assetdir)\s*=\s*(?P<quote>["'])(?P<value>.+?)(?P=quote)"""
 )
-_READ: Final = (".xml", ".urdf")
+_READ: Final = (".xml", ".urdf", ".xacro")
+_FIND: Final = re.compile(r"\$\(\s*find\s+([^)\s]+)\s*\)")
+_EXPRESSION: Final = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)")
+_LITERAL: Final = 3  # characters that a name with expressions has to have of its own
 _SIZE_LIMIT: Final = 1 << 26  # bytes; what is larger is watched, but not searched
 _FILE_LIMIT: Final = 2_000  # XML files of one model
 
@@ -68,13 +74,31 @@ def _referred(texts: dict[Path, _Text], root: Path) -> Iterator[Path]:
         directories.add(path.parent)
         for name in text.directories:
             directories |= {root / name, path.parent / name}
+    packages = Packages(beside=root)
     for text in list(texts.values()):
         for name in text.files:
-            yield from _candidates(name, directories)
+            yield from _candidates(_FIND.sub(r"package://\1", name), directories, packages)
 
 
-def _candidates(name: str, directories: set[Path]) -> list[Path]:
+def _candidates(name: str, directories: set[Path], packages: Packages) -> list[Path]:
+    if "://" in name:
+        try:
+            return _existing(packages.path(name))
+        except ModelLoadError:
+            return []
+    if _EXPRESSION.search(name):
+        return [path for folder in directories for path in _existing(folder / name)]
     # The bare name is for `strippath`.
     possible = [folder / part for folder in directories for part in {name, Path(name).name}]
     found = [path for path in possible if path.is_file()]
     return found or [folder / name for folder in directories]
+
+
+def _existing(path: Path) -> list[Path]:
+    """The file, or those that the name can mean for any values of the expressions in it."""
+    pattern = _EXPRESSION.sub("*", path.name)
+    if pattern == path.name:
+        return [path]
+    if len(pattern.replace("*", "")) < _LITERAL or _EXPRESSION.search(str(path.parent)):
+        return []
+    return sorted(path.parent.glob(pattern))[:_FILE_LIMIT]

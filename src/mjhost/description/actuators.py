@@ -41,10 +41,25 @@ def add(
             "choose with actuators=, --actuators",
         )
         declared = {joint.name: "motor" for joint in free}
+    elif mode == "auto":
+        _note_undriven(declared, free, notes)
     for joint in free:
         kind = declared.get(joint.name) if mode == "auto" else mode
         if kind is not None:
             _add(spec, joint, kind, notes)
+
+
+def _note_undriven(declared: dict[str, str], free: list[Joint], notes: Notes) -> None:
+    """Tells which joints are declared in vain, and which are not."""
+    names = [joint.name for joint in free]
+    for name in declared:
+        if name not in names:
+            text = "is declared for a joint that is not there, does not move or mimics another"
+            notes.add(NoteKind.DROPPED, f"actuator {name}", text)
+    passive = [name for name in names if name not in declared]
+    if passive:
+        text = f"the description declares none for {', '.join(passive)}: they move freely"
+        notes.add(NoteKind.DEFAULTED, "actuators", text, "choose with actuators=, --actuators")
 
 
 def _declared(robot: Element) -> dict[str, str]:
@@ -64,17 +79,19 @@ def _declared(robot: Element) -> dict[str, str]:
 
 def _add(spec: mujoco.MjSpec, joint: Joint, kind: str, notes: Notes) -> None:
     effort = joint.limit.effort if joint.limit is not None else 0.0
-    if effort <= 0 and kind != "motor":
+    if not 0 < effort < math.inf:
+        effort = 0.0
+        guess = "its force has no bound" if kind == "motor" else f"its gains are for {_EFFORT:g}"
         notes.add(
             NoteKind.DEFAULTED,
             f"actuator {joint.name}",
-            f"no effort in the limit; gains are for {_EFFORT:g}",
+            f"no effort in the limit: {guess}",
             "give the joint its <limit effort=>",
         )
     actuator = spec.add_actuator(
         name=joint.name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT
     )
-    if effort > 0 and math.isfinite(effort):
+    if effort > 0:
         actuator.forcerange = [-effort, effort]
         actuator.forcelimited = mujoco.mjtLimited.mjLIMITED_TRUE
     _DRIVES[kind](actuator, joint, effort if effort > 0 else _EFFORT, bounded=effort > 0)

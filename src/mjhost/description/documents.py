@@ -1,7 +1,7 @@
 """XML of descriptions, read with care.
 
-Invariants: a document has no DTD, so that nothing in it expands or is fetched, and at most
-``MOST_BYTES``.
+Invariants: a document has no DTD, whatever its encoding, so that nothing in it expands or is
+fetched; it has at most ``MOST_BYTES`` and at most ``DEEPEST`` elements within each other.
 Failure: ``ModelLoadError`` naming the document, the line and what is wrong there.
 """
 
@@ -11,11 +11,15 @@ import math
 from typing import Final
 from xml.etree import ElementTree as ET
 from xml.etree.ElementTree import Element
+from xml.parsers import expat
 
 from mjhost.errors import ModelLoadError
 
 MOST_BYTES: Final = 64 << 20
 """Longest document that is read, bytes."""
+
+DEEPEST: Final = 100
+"""Most elements within each other; what copies and writes a document goes down as deep as it is."""
 
 
 def parsed(text: str | bytes, label: str, root: str) -> Element:
@@ -23,19 +27,52 @@ def parsed(text: str | bytes, label: str, root: str) -> Element:
     raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     if len(raw) > MOST_BYTES:
         raise ModelLoadError(f"{label} is longer than {MOST_BYTES} bytes")
-    if b"<!DOCTYPE" in raw or b"<!ENTITY" in raw:
-        raise ModelLoadError(f"{label} has a document type declaration, which is not read")
     try:
+        _check_harmless(raw, label)
         element = ET.fromstring(raw)  # noqa: S314 - without a DTD there is nothing to expand
-    except (ET.ParseError, ValueError) as error:
+    except (ET.ParseError, expat.ExpatError, LookupError, ValueError) as error:
         raise ModelLoadError(f"{label} is no XML: {error}") from error
     if element.tag != root:
         raise ModelLoadError(f"{label} is a <{element.tag}>, not a <{root}>")
     return element
 
 
-def numbers(element: Element, attribute: str, default: str, count: int, what: str) -> list[float]:
-    """Numbers of an attribute.
+def _check_harmless(raw: bytes, label: str) -> None:
+    """Reads it all and builds nothing; only a parser finds a DTD in any encoding."""
+    depth = 0
+
+    def refuse(*_declared: object) -> None:
+        raise ModelLoadError(f"{label} has a document type declaration, which is not read")
+
+    def down(_tag: str, _attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > DEEPEST:
+            line = parser.CurrentLineNumber
+            raise ModelLoadError(
+                f"{label} has over {DEEPEST} elements within each other, line {line}"
+            )
+
+    def up(_tag: str) -> None:
+        nonlocal depth
+        depth -= 1
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = refuse
+    parser.StartElementHandler, parser.EndElementHandler = down, up
+    parser.Parse(raw, True)
+
+
+def numbers(
+    element: Element,
+    attribute: str,
+    default: str,
+    count: int,
+    what: str,
+    *,
+    finite: bool = True,
+) -> list[float]:
+    """Numbers of an attribute, which may be infinite unless ``finite``.
 
     Raises:
         ModelLoadError: they are none, or not ``count``.
@@ -45,8 +82,10 @@ def numbers(element: Element, attribute: str, default: str, count: int, what: st
         values = [float(word) for word in text.split()]
     except ValueError:
         values = []
-    if len(values) != count or not all(map(math.isfinite, values)):
-        raise ModelLoadError(f"{attribute} of {what} must be {count} numbers, got {text!r}")
+    wrong = any(map(math.isnan, values)) or (finite and any(map(math.isinf, values)))
+    if len(values) != count or wrong:
+        needed = "a number" if count == 1 else f"{count} numbers"
+        raise ModelLoadError(f"{attribute} of {what} must be {needed}, got {text!r}")
     return values
 
 

@@ -48,13 +48,15 @@ class Packages:
             ModelLoadError: its package is nowhere, or it leads out of it.
         """
         scheme, _, rest = name.strip().partition("://")
-        if not rest:
+        if "://" not in name:
             path = Path(name)
             if path.is_absolute() or self._beside is None:
                 return path
             return self._beside / path
         if scheme in ("package", "model"):
             package, _, inside = unquote(rest).partition("/")
+            if package in ("", ".", ".."):
+                raise ModelLoadError(f"{name} names no package: it is package://NAME/FILE")
             inside = posixpath.normpath(inside)
             if inside.startswith(("..", "/")):
                 raise ModelLoadError(f"{name} leads out of its package")

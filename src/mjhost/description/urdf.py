@@ -11,22 +11,19 @@ from __future__ import annotations
 
 import copy
 import math
-from collections import Counter
 from typing import Final, NamedTuple
 from xml.etree import ElementTree as ET
 from xml.etree.ElementTree import Element
 
-import numpy as np
-
-from mjhost.description import meshes
+from mjhost.description import elements, masses, meshes
 from mjhost.description.documents import number, numbers, parsed
 from mjhost.description.packages import Packages
 from mjhost.description.report import NoteKind, Notes
 from mjhost.errors import ModelLoadError, did_you_mean
 
 _TYPES: Final = frozenset({"revolute", "continuous", "prismatic", "fixed", "floating", "planar"})
-_KNOWN: Final = frozenset({"link", "joint", "material", "mujoco", "transmission", "ros2_control"})
-_ROUNDING: Final = 1e-6  # relative
+_SINGLE: Final = frozenset({"revolute", "continuous", "prismatic"})
+_WORLD: Final = "world"  # what the engine calls the body that all others hang from
 
 
 class Limit(NamedTuple):
@@ -71,6 +68,8 @@ class Prepared(NamedTuple):
         root: the link that has no parent.
         joints: those that move, in the order of the file.
         visual_only: links that have shapes to be seen and none to collide.
+        weighed_by_shape: links whose mass is that of the shapes that collide.
+        tree: parent link, child link, and whether the joint between them moves.
         element: the parsed document, for what the engine does not read.
     """
 
@@ -80,6 +79,8 @@ class Prepared(NamedTuple):
     root: str
     joints: tuple[Joint, ...]
     visual_only: frozenset[str]
+    weighed_by_shape: frozenset[str]
+    tree: tuple[tuple[str, str, bool], ...]
     element: Element
 
 
@@ -91,6 +92,7 @@ def prepare(
     *,
     balance: bool,
     floats: bool = False,
+    visuals: bool = True,
 ) -> Prepared:
     """Checks a description and makes it ready.
 
@@ -101,28 +103,32 @@ def prepare(
         notes: takes what is converted, guessed or left out.
         balance: mend inertias that no body has instead of refusing them.
         floats: whether the root link will move, so that it needs a mass.
+        visuals: keep what is only seen.
     """
     robot = parsed(text, label, "robot")
     links = _named(robot, "link", label)
     joints = _named(robot, "joint", label)
     root = _root(links, joints, label)
-    moving = tuple(_joint(name, joint) for name, joint in joints.items() if _moves(joint))
-    _check_mimics(moving)
-    _note_dropped(robot, notes)
+    moving = _checked(links, joints, root, label)
+    elements.note_unread(robot, notes)
     assets: dict[str, bytes] = {}
+    shelf = meshes.Shelf(packages, notes)
     work = copy.deepcopy(robot)
     compiler = _compiler(work)
-    carried = {_ends(name, joint)[1] for name, joint in joints.items() if _moves(joint)}
-    if floats:
-        carried.add(root)
+    tree = [(*_ends(name, joint), _moves(joint)) for name, joint in joints.items()]
     strict = compiler.get("discardvisual") == "false"
     mends = balance or compiler.get("balanceinertia") == "true"
-    for name, link in _named(work, "link", label).items():
-        _check_inertia(name, link, notes, mends=mends)
-        if name in carried:
-            _give_mass(name, link, notes)
-        _place_meshes(name, link, packages, assets, notes, strict=strict)
+    made = _named(work, "link", label)
+    for name, link in made.items():
+        masses.check(name, link, notes, mends=mends)
+    weighed = masses.complete(made, tree, root if floats else None, notes)
+    for name, link in made.items():
+        if not visuals:
+            _drop_visuals(name, link, notes)
+        _place_meshes(name, link, shelf, assets, notes, strict=strict)
     _settle(compiler, mends=mends)
+    for joint in work.findall("joint"):
+        _leave_out(joint)
     return Prepared(
         name=robot.get("name") or label,
         xml=ET.tostring(work, encoding="unicode"),
@@ -130,8 +136,23 @@ def prepare(
         root=root,
         joints=moving,
         visual_only=frozenset(n for n, link in links.items() if _is_visual_only(link)),
+        weighed_by_shape=weighed,
+        tree=tuple(tree),
         element=robot,
     )
+
+
+def _checked(
+    links: dict[str, Element], joints: dict[str, Element], root: str, label: str
+) -> tuple[Joint, ...]:
+    """The joints that move, if all that there is can be."""
+    if _WORLD in links and root != _WORLD:
+        raise ModelLoadError(f"link {_WORLD!r} of {label} is not the root; call it something else")
+    moving = tuple(_joint(name, joint) for name, joint in joints.items() if _moves(joint))
+    _check_mimics(moving)
+    _check_floating(joints, root)
+    elements.check(links, joints)
+    return moving
 
 
 # -- links and joints ------------------------------------------------------------------------------
@@ -216,12 +237,22 @@ def _limit(name: str, joint: Element) -> Limit | None:
     element = joint.find("limit")
     if element is None:
         return None
-    what = f"the limit of joint {name!r}"
-    values = [number(element, a, 0.0, what) for a in ("lower", "upper", "effort", "velocity")]
-    limit = Limit(*values)
+    limit = _limits(name, element)
     if limit.lower > limit.upper:
-        raise ModelLoadError(f"{what} has lower {limit.lower:g} above upper {limit.upper:g}")
+        raise ModelLoadError(
+            f"the limit of joint {name!r} has lower {limit.lower:g} above upper {limit.upper:g}"
+        )
     return limit
+
+
+def _limits(name: str, element: Element) -> Limit:
+    what = f"the limit of joint {name!r}"
+    return Limit(
+        *(
+            numbers(element, attribute, "0", 1, what, finite=False)[0]
+            for attribute in ("lower", "upper", "effort", "velocity")
+        )
+    )
 
 
 def _mimic(name: str, joint: Element) -> Mimic | None:
@@ -236,85 +267,58 @@ def _mimic(name: str, joint: Element) -> Mimic | None:
     )
 
 
+def _leave_out(joint: Element) -> None:
+    """What the engine would take otherwise than it is meant: mimics, which we add; no bounds."""
+    for element in joint.findall("mimic"):
+        joint.remove(element)
+    limit = joint.find("limit")
+    if limit is None:
+        return
+    lower, upper, effort, _ = _limits(joint.get("name", ""), limit)
+    bounded = joint.get("type") != "continuous" and -math.inf < lower < upper < math.inf
+    if not bounded:  # 3.15 bounds continuous joints too, 4.0 prints a warning about equal bounds
+        for attribute in ("lower", "upper"):
+            limit.attrib.pop(attribute, None)
+    if not 0 < effort < math.inf:
+        limit.attrib.pop("effort", None)
+
+
 def _check_mimics(joints: tuple[Joint, ...]) -> None:
-    names = [joint.name for joint in joints]
-    for joint in joints:
-        if joint.mimic is not None and joint.mimic.joint not in names:
+    """Each follows another that moves about or along one axis, and nobody himself in the end."""
+    followed = {joint.name: joint.mimic.joint for joint in joints if joint.mimic is not None}
+    types = {joint.name: joint.type for joint in joints}
+    for name, other in followed.items():
+        if other not in types:
             raise ModelLoadError(
-                f"joint {joint.name!r} mimics {joint.mimic.joint!r}, which does not move; "
-                f"{did_you_mean(joint.mimic.joint, names)}"
+                f"joint {name!r} mimics {other!r}, which does not move; "
+                f"{did_you_mean(other, types)}"
+            )
+        for end in (name, other):
+            if types[end] not in _SINGLE:
+                raise ModelLoadError(
+                    f"joint {name!r} mimics {other!r}; both must turn or slide, {end!r} is "
+                    f"{types[end]}"
+                )
+        at, passed = other, {name}
+        while at in followed and at not in passed:
+            passed.add(at)
+            at = followed[at]
+        if at in passed:
+            raise ModelLoadError(
+                f"joint {name!r} mimics {other!r}, and so in the end {at!r} itself"
             )
 
 
-def _note_dropped(robot: Element, notes: Notes) -> None:
-    for tag, count in Counter(e.tag for e in robot if e.tag not in _KNOWN).items():
-        notes.add(NoteKind.DROPPED, f"<{tag}>", f"{count} element(s) that are not read")
-
-
-# -- inertia ---------------------------------------------------------------------------------------
-
-
-def _check_inertia(name: str, link: Element, notes: Notes, *, mends: bool) -> None:
-    inertial = link.find("inertial")
-    if inertial is None:
-        return
-    mass, inertia = inertial.find("mass"), inertial.find("inertia")
-    if mass is not None and number(mass, "value", 0.0, f"the mass of link {name!r}") < 0:
-        raise ModelLoadError(f"link {name!r} has a negative mass")
-    if inertia is None:
-        return
-    what = f"the inertia of link {name!r}"
-    xx, xy, xz, yy, yz, zz = (
-        number(inertia, a, 0.0, what) for a in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-    )
-    least, middle, most = map(float, np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
-    possible = most <= (least + middle) * (1 + _ROUNDING) + _ROUNDING * most
-    if mends or (least > 0 and possible):
-        return
-    told = f"{least:.3g}, {middle:.3g}, {most:.3g}"
-    if possible and most > 0 and least >= -_ROUNDING * most:  # thin: the engine wants some
-        more = most * 10 * _ROUNDING
-        _set_moments(inertia, xx + more, yy + more, zz + more)
-        notes.add(NoteKind.SUSPICIOUS, f"link {name}", f"moments {told}: a little is added")
-    elif most <= _NEGLIGIBLE:
-        mean = max((xx + yy + zz) / 3, most / 3, _LEAST_INERTIA)
-        _set_moments(inertia, mean, mean, mean)
-        for pair in ("ixy", "ixz", "iyz"):
-            inertia.set(pair, "0")
-        text = f"no body has its moments {told}; made equal"
-        notes.add(NoteKind.SUSPICIOUS, f"link {name}", text, "a placeholder of the description")
-    else:
-        raise ModelLoadError(
-            f"{what} breaks A + B >= C: no body has the principal moments {told}; correct it, or "
-            "let it be balanced (balance_inertia, --balance-inertia)"
-        )
-
-
-def _set_moments(inertia: Element, xx: float, yy: float, zz: float) -> None:
-    for axis, value in (("ixx", xx), ("iyy", yy), ("izz", zz)):
-        inertia.set(axis, repr(value))
-
-
-def _give_mass(name: str, link: Element, notes: Notes) -> None:
-    """A link that moves has to have some mass; one without any gets next to nothing."""
-    inertial = link.find("inertial")
-    mass = inertial.find("mass") if inertial is not None else None
-    weighs = mass is not None and number(mass, "value", 0.0, f"the mass of link {name!r}") > 0
-    if weighs or (inertial is None and link.find("collision") is not None):
-        return
-    if inertial is not None:
-        link.remove(inertial)
-    made = ET.SubElement(link, "inertial")
-    ET.SubElement(made, "mass", value=repr(_LEAST_MASS))
-    sides = dict.fromkeys(("ixx", "iyy", "izz"), repr(_LEAST_INERTIA))
-    ET.SubElement(made, "inertia", {**dict.fromkeys(("ixy", "ixz", "iyz"), "0"), **sides})
-    text = f"has no mass and moves; given {_LEAST_MASS:g} kg, {_LEAST_INERTIA:g} kg·m²"
-    notes.add(NoteKind.DEFAULTED, f"link {name}", text, "give it its mass in the description")
-
-
-_LEAST_MASS: Final = 1e-6
-_LEAST_INERTIA: Final = 1e-9
-_NEGLIGIBLE: Final = 1e-5  # kg·m²; that of 10 g in a ball of 5 cm
+def _check_floating(joints: dict[str, Element], root: str) -> None:
+    """A link can only float in the world."""
+    for name, joint in joints.items():
+        parent, _ = _ends(name, joint)
+        if joint.get("type") == "floating" and (parent, root) != (_WORLD, _WORLD):
+            raise ModelLoadError(
+                f"joint {name!r} floats below link {parent!r}; a link floats in the world only: "
+                f"let its parent be the root and be called {_WORLD!r}, or leave out the joint and "
+                "load with base='free' (--base free)"
+            )
 
 
 # -- meshes ----------------------------------------------------------------------------------------
@@ -323,7 +327,7 @@ _NEGLIGIBLE: Final = 1e-5  # kg·m²; that of 10 g in a ball of 5 cm
 def _place_meshes(
     name: str,
     link: Element,
-    packages: Packages,
+    shelf: meshes.Shelf,
     assets: dict[str, bytes],
     notes: Notes,
     *,
@@ -343,11 +347,9 @@ def _place_meshes(
         scale = numbers(mesh, "scale", "1 1 1", 3, f"the mesh {file} of link {name!r}")
         if not all(scale):
             raise ModelLoadError(f"the scale of {file} in link {name!r} must not be 0")
-        path = packages.path(file)
+        path = shelf.path(file)
         try:
-            if not path.is_file():
-                raise ModelLoadError(f"{file}: there is no file {path}")
-            parts = meshes.prepare(path.read_bytes(), path.name, notes)
+            parts = shelf.parts(path, file)
         except ModelLoadError as error:
             if strict or element.tag == "collision":
                 raise
@@ -367,7 +369,7 @@ def _with_part(
     assert mesh is not None, "it was there in the original"
     # The engine knows a mesh by the stem of its file alone, so the scale has to be in it.
     stem, _, ending = part.name.rpartition(".")
-    factor = "" if scale == [1.0, 1.0, 1.0] else f"_{abs(hash(tuple(scale))):x}"
+    factor = "" if scale == [1.0, 1.0, 1.0] else "_" + "_".join(f"{each:.17g}" for each in scale)
     file = f"{stem}{factor}.{ending}"
     assets[file] = part.content
     mesh.set("filename", file)
@@ -375,6 +377,24 @@ def _with_part(
         material = ET.SubElement(made, "material", name=f"colour_{stem}")
         ET.SubElement(material, "color", rgba=" ".join(map(str, part.rgba)))
     return made
+
+
+def _drop_visuals(name: str, link: Element, notes: Notes) -> None:
+    """Leaves only what collides, primitives of a link with visuals only among that."""
+    lends = _is_visual_only(link)
+    seen = link.findall("visual")
+    lent = [e for e in seen if lends and e.find("geometry/mesh") is None]
+    for element in seen:
+        if element in lent:
+            element.tag = "collision"
+        else:
+            link.remove(element)
+    if lent:
+        text = f"has nothing that collides: {len(lent)} visual primitive(s) do"
+        notes.add(NoteKind.DEFAULTED, f"link {name}", text)
+    if seen:
+        text = f"{len(seen) - len(lent)} visual shape(s) left out as asked"
+        notes.add(NoteKind.DROPPED, f"visuals of link {name}", text)
 
 
 def _is_visual_only(link: Element) -> bool:
@@ -405,5 +425,7 @@ def _settle(compiler: Element, *, mends: bool) -> None:
 
 def is_limited(joint: Joint) -> bool:
     """Whether the position of a joint has bounds."""
-    bounded = joint.limit is not None and joint.type in ("revolute", "prismatic")
-    return bounded and math.isfinite(joint.limit.lower) and joint.limit.lower < joint.limit.upper  # type: ignore[union-attr]
+    limit = joint.limit
+    if limit is None or joint.type not in ("revolute", "prismatic"):
+        return False
+    return -math.inf < limit.lower < limit.upper < math.inf

@@ -9,10 +9,10 @@ trusted as a program, and is only run when it was named by its path.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from xml.etree import ElementTree as ET
 from xml.sax.saxutils import quoteattr
 
 from mjhost.description.documents import parsed
@@ -20,6 +20,15 @@ from mjhost.description.packages import Packages
 from mjhost.errors import ModelLoadError
 
 _one_at_a_time = threading.Lock()  # the expander keeps its finder of packages in a module
+
+
+def _forget_expansions() -> None:
+    """In a forked child nobody expands, whatever a vanished thread did."""
+    global _one_at_a_time
+    _one_at_a_time = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_expansions)
 
 
 def expanded(path: Path, packages: Packages, arguments: Mapping[str, str] | None) -> str:
@@ -44,7 +53,7 @@ def expanded(path: Path, packages: Packages, arguments: Mapping[str, str] | None
             document = XacroDoc.from_string(
                 whole, subargs=dict(arguments or {}), resolve_packages=False
             )
-            text = str(document.to_urdf_string())
+            text = str(document.dom.toxml())  # to_urdf_string() makes other paths of relative ones
         except ModelLoadError:
             raise
         except Exception as error:
@@ -75,11 +84,15 @@ class _Finder:
 
 
 def _robot_of(path: Path) -> str:
+    """The name of the robot; the file is read with care before the expander reads it."""
+    return parsed(_content(path), str(path), "robot").get("name") or path.name.partition(".")[0]
+
+
+def _content(path: Path) -> bytes:
     try:
-        name = ET.parse(path).getroot().get("name")  # noqa: S314 - no DTD: the next line has looked
-    except (ET.ParseError, OSError) as error:
-        raise ModelLoadError(f"{path} is no XML: {error}") from error
-    return name or path.name.partition(".")[0]
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelLoadError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 def _told(error: BaseException) -> str:
@@ -87,9 +100,6 @@ def _told(error: BaseException) -> str:
 
 
 def _macros(path: Path) -> str:
-    try:
-        root = ET.parse(path).getroot()  # noqa: S314 - was expanded before
-    except (ET.ParseError, OSError):
-        return ""
+    root = parsed(_content(path), str(path), "robot")
     names = [e.get("name", "") for e in root.iter() if e.tag.endswith("}macro")]
     return f" ({', '.join(names)})" if names else ""

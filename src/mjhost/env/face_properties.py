@@ -89,7 +89,8 @@ class PropertiesFace:
 
         def plan(hosted: HostedModel) -> Callable[[], bool]:
             write = geoms.plan_geom(hosted.model, hosted.names, name, change)
-            return _with_constants(hosted, write, derive=mass is not None)
+            derive = mass is not None or type is not None or size is not None
+            return _with_constants(hosted, write, derive=derive)
 
         def tell(hosted: HostedModel, changed: bool) -> None:  # noqa: FBT001 - a result
             if changed:
@@ -289,7 +290,8 @@ class PropertiesFace:
             index = hosted.names.id(ObjectKind.BODY, body)
             if index == 0:
                 raise InvalidArgumentError("the world does not move: a wrench on it does nothing")
-            steps = None if duration is None else _steps(duration, hosted)
+            if duration is not None:
+                _check_duration(duration, hosted)
             wrench = wrenches.Wrench(
                 body=index,
                 label=body,
@@ -298,7 +300,8 @@ class PropertiesFace:
                 torque=exerted[1],
                 point=where if where is None or frame == "body" else _fixed(hosted, index, where),
                 frame=frame,
-                until=None if steps is None else hosted.steps + steps,
+                start=hosted.steps,
+                duration=None if duration is None else float(duration),
                 dt=hosted.dt,
             )
             return lambda: hosted.wrenches.apply(wrench)
@@ -351,22 +354,21 @@ class _Moment:
 def _with_constants(
     hosted: HostedModel, write: Callable[[], bool], *, derive: bool
 ) -> Callable[[], bool]:
-    """``write``, and then what the compiler computes from masses, on data of its own."""
+    """``write``, and then what the compiler computes from masses and shapes, on data of its own."""
 
     def both() -> bool:
         changed = write()
         if changed and derive:
-            mujoco.mj_setConst(hosted.model, mujoco.MjData(hosted.model))
+            with equality.kept_numbers(hosted.model):
+                mujoco.mj_setConst(hosted.model, mujoco.MjData(hosted.model))
         return changed
 
     return both
 
 
-def _steps(duration: float, hosted: HostedModel) -> int:
-    steps = steps_for(duration, hosted.dt)
-    if steps == 0:
+def _check_duration(duration: float, hosted: HostedModel) -> None:
+    if steps_for(duration, hosted.dt) == 0:
         raise InvalidArgumentError(f"the duration of a wrench must be above 0 s, got {duration!r}")
-    return steps
 
 
 def _fixed(hosted: HostedModel, body: int, point: Array) -> Array:

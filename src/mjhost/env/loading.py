@@ -282,19 +282,21 @@ def _compiled(source: ModelSource, messages: list[str]) -> _Compiled:
 
 
 def _freshly_compiled(source: ModelSource) -> _Compiled:
-    with _fresh_assets():
+    with _fresh_assets(keep=_description_of(source) is not None):
         return _engine_model(source)
 
 
 @contextlib.contextmanager
-def _fresh_assets() -> Iterator[None]:
+def _fresh_assets(*, keep: bool) -> Iterator[None]:
     """No asset of an earlier compile may stand in for one that was edited since.
 
     The engine's cache tells files apart by times in whole seconds, on 3.15 also assets in memory by
-    a hash that collides, and there it forgets mesh settings: all of that gives a stale model.
+    a hash that collides, and there it forgets mesh settings: all of that gives a stale model. Those
+    of a description are named by what is in them, so they may stay (``keep``).
     """
     with _compiling:
-        mujoco.mj_clearCache(mujoco.mj_getCache())
+        if not keep:
+            mujoco.mj_clearCache(mujoco.mj_getCache())
         yield
 
 
@@ -309,11 +311,19 @@ def _engine_model(source: ModelSource) -> _Compiled:
     return spec.compile(), spec, report
 
 
+def _description_of(source: ModelSource) -> Path | str | None:
+    """The robot description that a source is, if it is one."""
+    if source.kind not in ("path", "text") or source._assets is not None:
+        return None
+    described: Path | str = source.path if source.path is not None else source._content
+    return described if is_description(described) else None
+
+
 def _spec(source: ModelSource) -> tuple[mujoco.MjSpec, ImportReport | None]:
     if source.kind == "spec":
         return source._content.copy(), None
-    described = source.path if source.path is not None else source._content
-    if source._assets is None and is_description(described):
+    described = _description_of(source)
+    if described is not None:
         found = description.load(described)
         return found.spec, found.report
     if source.kind == "text":

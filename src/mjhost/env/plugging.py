@@ -21,7 +21,7 @@ from mjhost.env.events import PluginFailed
 from mjhost.env.extensions import interrupts_kept, raise_failure
 from mjhost.env.hooks import ModelCall, StepHooks, raise_parked
 from mjhost.env.schedule import Task
-from mjhost.env.wrenching import acting, wrenched
+from mjhost.env.wrenching import HIDDEN_FROM, acting, hidden, wrenched
 from mjhost.errors import ForeignCallbackError
 from mjhost.plugins import HookSite, PluginFailure, PluginHost, PluginLoadReport, RateTask
 
@@ -155,6 +155,7 @@ class Plugging:
         self._due_pre = []
         for task in self.host.rate_tasks():
             self._add_task(task)
+        self._hide_wrenches(hosted)
         self.callbacks.settle()
         self._bundle(hosted)
 
@@ -202,6 +203,8 @@ class Plugging:
         """Lets what was added to or removed from the callbacks take effect; at a boundary."""
         hosted = self._core.hosted
         self._core.hooks_stale = False
+        if hosted is not None:
+            self._hide_wrenches(hosted)
         self.callbacks.settle()
         if hosted is not None:
             self._bundle(hosted)
@@ -210,6 +213,10 @@ class Plugging:
         """Installs hooks again that somebody wrote over, in front of his."""
         if self._route is not None and self._route.hooked:
             router.reclaim()
+
+    def _hide_wrenches(self, hosted: HostedModel) -> None:
+        around = hidden(hosted.wrenches) if hosted.wrenches else None
+        self.callbacks.surround(HIDDEN_FROM, around)
 
     def wrenches_changed(self) -> None:
         """Wrenches were applied or ended, which takes effect at the next boundary."""

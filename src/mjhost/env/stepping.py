@@ -389,6 +389,7 @@ class Stepper:
 
     def _refresh_undone(self, hosted: HostedModel, error: BaseException) -> None:
         """``refresh`` after ``error``; an extension that raises again does not hide it."""
+        hosted.wrenches.forget()  # the saved state is without them
         try:
             self.refresh(hosted)
         except EnginePluginError as again:

@@ -1,7 +1,8 @@
 """The moment of a step in which wrenches act.
 
 Owns: how the wrenches of a pair become part of its hooks: on top of what users applied, after all
-``pre_step``, and out again before any ``last_stage``.
+``pre_step``, and out again before any ``last_stage``. The engine's ``control`` and ``passive``
+callbacks, which come in between, see and write what is the users', as all hooks do.
 Invariants: while none is applied nothing of this runs. A step that is undone takes its wrenches
 with it, as they are part of the state; it is taken again with the same.
 Threads: as for hooks.
@@ -11,13 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final
 
 import mujoco
 
 if TYPE_CHECKING:
     from mjhost.env.hooks import ModelCall
     from mjhost.env.hosted import HostedModel
+    from mjhost.state.wrenches import Wrenches
+
+HIDDEN_FROM: Final = ("control", "passive")
+"""Callbacks that run between the wrenches' coming and their use, and may write forces."""
 
 
 def acting(
@@ -46,6 +52,22 @@ def acting(
             last(model, data)
 
     return add, take_out
+
+
+def hidden(wrenches: Wrenches) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """What makes a callback see ``xfrc_applied`` without the wrenches, which act all the same."""
+
+    def around(call: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(call)
+        def without_wrenches(model: Any, data: Any) -> None:
+            lifted = wrenches.lift(data)
+            call(model, data)  # what raises undoes the step, and the wrenches with it
+            if lifted:
+                wrenches.lay(data)
+
+        return without_wrenches
+
+    return around
 
 
 def _put_on(hosted: HostedModel) -> None:

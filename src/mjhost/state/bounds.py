@@ -1,6 +1,7 @@
-"""The boxes by which the engine finds what may collide, kept right when geoms or inertias change.
+"""What the compiler makes of shapes, kept right when geoms or inertias change.
 
-Owns: ``geom_rbound``, ``geom_aabb`` and the tree of boxes of a body.
+Owns: ``geom_rbound``, ``geom_aabb`` and the tree of boxes of a body, by which the engine finds what
+may collide; and ``geom_fluid``.
 Invariants: a box contains what it is for. Numbers of a single geom are those that the compiler
 makes of one like it; the engine asks for the boxes in the frame of the body's inertia.
 Threads: under the physics lock.
@@ -8,7 +9,7 @@ Threads: under the physics lock.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import mujoco
 import numpy as np
@@ -21,12 +22,33 @@ _CORNERS: Final = np.array(
 _CORNERS.flags.writeable = False
 
 
-def bounds_of(kind: int, size: Array) -> tuple[float, Array]:
-    """Bounding radius, m, and box, shape (6,), of a primitive as the compiler makes them."""
+class Shape(NamedTuple):
+    """A primitive, and what the compiler makes of it.
+
+    Attributes:
+        type: the engine's number of it.
+        size: shape (3,), m.
+        rbound: bounding radius, m.
+        aabb: box, shape (6,), m.
+        fluid: how it moves in a medium, shape (12,); all 0 without the ellipsoid model.
+    """
+
+    type: int
+    size: Array
+    rbound: float
+    aabb: Array
+    fluid: Array
+
+
+def shape_of(kind: int, size: Array, fluid: Array) -> Shape:
+    """A primitive of this size; of ``fluid`` its coefficients are kept."""
     spec = mujoco.MjSpec()
-    spec.worldbody.add_geom(type=kind, size=size)
+    geom = spec.worldbody.add_geom(type=kind, size=size)
+    if fluid[0] > 0:
+        geom.fluid_ellipsoid, geom.fluid_coefs = 1.0, fluid[1:6]
     model = spec.compile()
-    return float(model.geom_rbound[0]), np.array(model.geom_aabb[0])
+    rbound, aabb = float(model.geom_rbound[0]), np.array(model.geom_aabb[0])
+    return Shape(kind, size, rbound, aabb, np.array(model.geom_fluid[0]))
 
 
 def refit(model: mujoco.MjModel, body: int) -> None:

@@ -9,7 +9,8 @@ point of body 1 and one of body 2 together. Joint and tendon couplings are polyn
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import mujoco
@@ -114,6 +115,14 @@ def plan_equality(
         return _bytes(model, equality) != before
 
     return write
+
+
+@contextmanager
+def kept_numbers(model: mujoco.MjModel) -> Iterator[None]:
+    """Around ``mj_setConst``, which moves the second point of every connect to where it began."""
+    before = np.array(model.eq_data)
+    yield
+    model.eq_data[...] = before
 
 
 def _bytes(model: mujoco.MjModel, equality: int) -> bytes:

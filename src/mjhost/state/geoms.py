@@ -29,6 +29,7 @@ _SIZES: Final[dict[str, tuple[int, str]]] = {
     "cylinder": (2, "radius, half length"),
     "box": (3, "half length x, half length y, half length z"),
 }
+_WRAPPED: Final = (int(mujoco.mjtWrap.mjWRAP_SPHERE), int(mujoco.mjtWrap.mjWRAP_CYLINDER))
 _MASSLESS: Final = 1e-15  # kg; the engine's own bound, mjMINVAL
 
 
@@ -111,11 +112,12 @@ def plan_geom(
     def write() -> bool:
         before = _properties(model, geom, body)
         if shape is not None:
-            model.geom_type[geom], model.geom_size[geom], radius, box = shape
-            model.geom_rbound[geom], model.geom_aabb[geom] = radius, box
+            model.geom_type[geom], model.geom_size[geom] = shape.type, shape.size
+            model.geom_rbound[geom], model.geom_aabb[geom] = shape.rbound, shape.aabb
+            model.geom_fluid[geom] = shape.fluid
             bounds.refit(model, body)
         model.geom_friction[geom] = friction
-        if factor != 1.0:
+        if change.mass is not None:
             model.body_mass[body] = change.mass
             model.body_inertia[body] *= factor
         return _properties(model, geom, body) != before
@@ -123,9 +125,7 @@ def plan_geom(
     return write
 
 
-def _shape(
-    model: mujoco.MjModel, geom: int, name: str, change: GeomChange
-) -> tuple[int, Array, float, Array] | None:
+def _shape(model: mujoco.MjModel, geom: int, name: str, change: GeomChange) -> bounds.Shape | None:
     if change.type is None and change.size is None:
         return None
     present = word(model, geom)
@@ -137,6 +137,8 @@ def _shape(
         )
     if kind == "plane" and int(model.body_weldid[model.geom_bodyid[geom]]) != 0:
         raise InvalidArgumentError(f"geom {name!r} cannot be a plane: its body moves")
+    if kind != present and _is_wrapped(model, geom):
+        raise InvalidArgumentError(f"geom {name!r} must stay a {present}: a tendon wraps around it")
     used, meaning = _SIZES[kind]
     if change.size is None and used != _SIZES[present][0]:
         raise InvalidArgumentError(f"geom {name!r} as a {kind} needs a size: {meaning}")
@@ -150,8 +152,11 @@ def _shape(
             f"size of geom {name!r} ({meaning}) must be above 0, got {size[:used].tolist()}"
         )
     number_of_type = int(getattr(mujoco.mjtGeom, f"mjGEOM_{kind.upper()}"))
-    radius, box = bounds.bounds_of(number_of_type, size)
-    return number_of_type, size, radius, box
+    return bounds.shape_of(number_of_type, size, np.array(model.geom_fluid[geom]))
+
+
+def _is_wrapped(model: mujoco.MjModel, geom: int) -> bool:
+    return bool((np.isin(model.wrap_type, _WRAPPED) & (model.wrap_objid == geom)).any())
 
 
 def _mass_factor(

@@ -67,6 +67,8 @@ class InertialChange:
 def _principal(full: Array) -> tuple[Array, Array]:
     """Principal moments and axes of xx, yy, zz, xy, xz, yz."""
     xx, yy, zz, xy, xz, yz = full
+    if not full[3:].any():  # as they are: a body that moves freely cannot have them exchanged
+        return full[:3].copy(), np.array((1.0, 0.0, 0.0, 0.0))
     moments, axes = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     if np.linalg.det(axes) < 0:
         axes[:, 0] *= -1.0
@@ -108,7 +110,7 @@ def plan_inertial(
     if moves and model.body_simple[body]:
         raise InvalidArgumentError(
             f"the centre of mass and the axes of body {name!r} cannot be moved in a compiled "
-            "model: the engine counts on its diagonal inertia; change them in the model"
+            "model: the engine counts on its diagonal inertia; change them in a scope of edit()"
         )
 
     def write() -> bool:

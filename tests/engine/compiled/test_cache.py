@@ -130,7 +130,7 @@ def test_a_process_that_has_compiled_it_does_not_read_it_again(home):
 
 
 def test_nothing_is_read_or_written_when_it_is_switched_off(home, monkeypatch):
-    monkeypatch.setenv(cache.SWITCH, "0")
+    monkeypatch.setenv("MJHOST_CACHE", "0")
     compile_methods(declared(Simple))
     assert stored(home) == []
 

@@ -4,25 +4,16 @@ Owns: a directory per environment under the user's cache directory, one file per
 Invariants: the environment (engine version and layout, versions of Python, Numba, llvmlite and
 NumPy, mjhost's own source, the processor) is part of the directory's name, of every key and of
 every file, and is compared before anything of a file is used: code with the offsets of another
-engine is never run. A file is raw object code behind a line of JSON: nothing is unpickled. A
-directory that somebody else could write is not used.
-Threads: files are written beside and moved into place; two writers write the same.
+engine is never run. The content of a file is raw object code; `mjhost.diskcache` sees to the rest.
 Failure: none is visible: what cannot be read, or is not intact, is compiled again; what cannot be
 written is not cached.
-
-``MJHOST_CACHE=0`` in the environment turns it off.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import json
-import os
 import platform
-import shutil
-import stat
-import tempfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,13 +22,12 @@ import llvmlite.binding as llvm
 import numpy as np
 
 import mjhost.engine
-from mjhost import layout
+from mjhost import diskcache, layout
 from mjhost.engine.compiled import functions
 from mjhost.engine.compiled.face import FLAGS, cpu_target, nb
 from mjhost.engine.compiled.views import layout_digest
 from mjhost.engine.views.signatures import table
 
-SWITCH: Final = "MJHOST_CACHE"
 _MAGIC: Final = "mjhost machine code 1"
 _MOST_FILES: Final = 512  # per environment; the oldest go
 _MOST_ENVIRONMENTS: Final = 4  # per engine
@@ -88,24 +78,11 @@ def symbol_of(key: str) -> str:
 
 def directory() -> Path | None:
     """Where files of this environment are; ``None`` if there is no place of the user's own."""
-    if os.environ.get(SWITCH) == "0":
-        return None
-    base = os.environ.get("XDG_CACHE_HOME") or ""
-    try:
-        root = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
-    except RuntimeError:  # nobody's home
+    root = diskcache.user_folder()
+    if root is None:
         return None
     digest = hashlib.sha256(environment().encode()).hexdigest()[:16]
-    return root / "mjhost" / "compiled" / f"mujoco-{layout_digest()}" / digest
-
-
-def _is_private(path: Path) -> bool:
-    try:
-        found = path.stat()
-    except OSError:
-        return False
-    own = not hasattr(os, "getuid") or found.st_uid == os.getuid()
-    return own and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return root / "compiled" / f"mujoco-{layout_digest()}" / digest
 
 
 # -- reading -------------------------------------------------------------------------------------
@@ -133,20 +110,15 @@ def load(key: str) -> int:
 
 def _read(key: str) -> tuple[bytes, list[str]] | None:
     """The code of a key and what it calls, if the file is whole and of this environment."""
-    folder = directory()
-    if folder is None or not _is_private(folder):
+    found = diskcache.read(directory(), key, _head())
+    if found is None:
         return None
-    try:
-        head, _, code = (folder / key).read_bytes().partition(b"\n")
-        said = json.loads(head)
-    except (OSError, ValueError):
-        return None
-    wanted = {"magic": _MAGIC, "environment": environment(), "key": key}
-    if not isinstance(said, dict) or any(said.get(name) != wanted[name] for name in wanted):
-        return None
-    if said.get("sha256") != hashlib.sha256(code).hexdigest():
-        return None
-    return code, [str(name) for name in said.get("calls", ())]
+    head, code = found
+    return code, [str(name) for name in head.get("calls", ())]
+
+
+def _head() -> dict[str, Any]:
+    return {"magic": _MAGIC, "environment": environment()}
 
 
 def _is_linked(name: str) -> bool:
@@ -183,20 +155,11 @@ def store(key: str, library: Any, symbol: str) -> None:
     if folder is None or library.has_dynamic_globals:
         return
     code, called = _object_code(library, symbol, symbol_of(key))
-    head = {
-        "magic": _MAGIC,
-        "environment": environment(),
-        "key": key,
-        "sha256": hashlib.sha256(code).hexdigest(),
-        "calls": sorted(called),
-    }
-    try:
-        _make(folder)
-        if _is_private(folder):
-            _write(folder, key, json.dumps(head).encode() + b"\n" + code)
-            _thin_out(folder, _MOST_FILES)
-    except OSError:
-        return
+    is_new = not folder.is_dir()
+    if diskcache.write(folder, key, {**_head(), "calls": sorted(called)}, code):
+        diskcache.thin_out(folder, most=_MOST_FILES)
+    if is_new:
+        diskcache.thin_out(folder.parent, most=_MOST_ENVIRONMENTS)
 
 
 def _object_code(library: Any, symbol: str, shown_as: str) -> tuple[bytes, list[str]]:
@@ -213,29 +176,3 @@ def _object_code(library: Any, symbol: str, shown_as: str) -> tuple[bytes, list[
     module.get_function(symbol).name = shown_as
     code: bytes = _target_machine().emit_object(module)
     return code, [name for name in called if not name.startswith("llvm.")]
-
-
-def _make(folder: Path) -> None:
-    if not folder.is_dir():
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _thin_out(folder.parent, _MOST_ENVIRONMENTS)
-
-
-def _write(folder: Path, key: str, content: bytes) -> None:
-    number, name = tempfile.mkstemp(dir=folder, prefix="new-")
-    try:
-        with os.fdopen(number, "wb") as file:
-            file.write(content)
-        Path(name).replace(folder / key)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _thin_out(folder: Path, most: int) -> None:
-    entries = sorted(folder.iterdir(), key=lambda entry: entry.stat().st_mtime)
-    for entry in entries[:-most]:
-        if entry.is_dir():
-            shutil.rmtree(entry, ignore_errors=True)
-        else:
-            entry.unlink(missing_ok=True)
