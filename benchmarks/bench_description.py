@@ -2,8 +2,9 @@
 
 An import is `MujocoEnv.load`: reading, converting, compiling, data, a first forward. Before a first
 one the cache of converted meshes is empty and so is the engine's own; a second one finds what the
-first has left. "In another process" the engine's is empty again, and the readers of mesh formats are
-imported by whoever needs them; the time is that of the import alone, without the start of Python.
+first has left. "In another process" the engine's is empty again, and the readers of mesh formats
+are imported by whoever needs them; the time is that of the import alone, without the start of
+Python.
 
 The usual robot has fine meshes to be seen and coarse ones that collide. The other has the fine ones
 for both, so that the engine makes convex hulls of them: that is its work, and no file can keep it.
@@ -105,7 +106,7 @@ def in_this_process(robot: Path) -> tuple[float, float]:
         before, mesh_cache.folder = mesh_cache.folder, lambda: place
         mujoco.mj_clearCache(mujoco.mj_getCache())
         try:
-            return timed(lambda: env.load(robot)), timed(lambda: env.reload())
+            return timed(lambda: env.load(robot)), timed(env.reload)
         finally:
             mesh_cache.folder = before
 

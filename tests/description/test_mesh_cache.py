@@ -114,7 +114,9 @@ def test_a_damaged_entry_is_made_anew_and_replaced(folder, conversions, damage):
     assert entry.read_bytes() == whole
 
 
-@pytest.mark.parametrize("parts", [[["stl", 10, None]], [["stl"]], "none", [["stl", "x", None]]])
+@pytest.mark.parametrize(
+    "parts", [[["stl", 10, None, "a"]], [["stl"]], "none", [["stl", "x", None, "a"]]]
+)
 def test_an_entry_that_is_whole_but_says_something_else_is_made_anew(folder, conversions, parts):
     expected = prepared()
     (entry,) = entries(folder)

@@ -23,18 +23,21 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _HASHED: Final = re.compile(r"-[0-9a-f]{12}(?=[._]|$)")
 
 
-def named(stem: str, ending: str, content: bytes, *more: object) -> str:
-    """The name of an asset: that of its file, and a hash of what is in it.
+def digest(content: bytes, *more: object) -> str:
+    """What is in an asset, and what else makes it another one, in a few letters."""
+    return hashlib.sha256(content + b"".join(repr(part).encode() for part in more)).hexdigest()[:12]
+
+
+def named(stem: str, ending: str, letters: str) -> str:
+    """The name of an asset: that of its file, and the ``digest`` of what is in it.
 
     Args:
         stem: the name of the file without its ending.
         ending: of the file.
-        content: of the file.
-        more: what else makes it another asset.
+        letters: the digest.
     """
     word = re.sub(r"[^A-Za-z0-9]+", "_", without_hash(stem)).strip("_")[:40] or "asset"
-    digest = hashlib.sha256(content + b"".join(repr(part).encode() for part in more)).hexdigest()
-    return f"{word}-{digest[:12]}.{ending}" if ending else f"{word}-{digest[:12]}"
+    return f"{word}-{letters}.{ending}" if ending else f"{word}-{letters}"
 
 
 def without_hash(name: str) -> str:
@@ -53,7 +56,7 @@ def embed(spec: mujoco.MjSpec) -> None:
         name = reference.file
         if name not in known or not _HASHED.search(name):
             stem, _, ending = Path(name).name.rpartition(".")
-            name = named(stem or ending, ending if stem else "", content)
+            name = named(stem or ending, ending if stem else "", digest(content))
         taken[name] = content
         reference.point_to(name)
     for reference in references(spec):

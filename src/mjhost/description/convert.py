@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import math
 import os
+import re
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -47,10 +49,12 @@ class Description(msgspec.Struct, frozen=True, eq=False):
     Attributes:
         spec: what the engine compiles, with its assets.
         report: what was converted, guessed, left out, or looks wrong.
+        model: what the engine made of the spec for the report; ``None`` where nobody asked for it.
     """
 
     spec: mujoco.MjSpec
     report: ImportReport
+    model: mujoco.MjModel | None = None
 
 
 class Robot(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +130,7 @@ def load(
     spec = placed([Part(spec, prefix)], world, notes)
     model = _compiled(spec, label)
     checks.check_model(model, notes)
-    return Description(spec, _report(model, label, prepared.name, notes))
+    return Description(spec, _report(model, label, prepared.name, notes), model)
 
 
 def compose(robots: Iterable[Robot], *, world: World = "ground") -> Description:
@@ -162,7 +166,7 @@ def compose(robots: Iterable[Robot], *, world: World = "ground") -> Description:
     spec = placed(parts, world, notes)
     model = _compiled(spec, "several robots")
     checks.check_start(model, notes, prefixes=[part.prefix for part in parts])
-    return Description(spec, _report(model, "several robots", ", ".join(names), notes))
+    return Description(spec, _report(model, "several robots", ", ".join(names), notes), model)
 
 
 def _read(robot: Robot) -> Description:
@@ -270,8 +274,10 @@ def _set_base(spec: mujoco.MjSpec, prepared: urdf.Prepared, base: Base, notes: N
 
 
 def _compiled(spec: mujoco.MjSpec, label: str) -> mujoco.MjModel:
+    # What the compiler warns of is also in the spec, where a load finds it.
+    warnings.filterwarnings("ignore", category=UserWarning, module=re.escape(__name__))
     try:
-        return spec.copy().compile()
+        return spec.compile()
     except ValueError as error:
         raise ModelLoadError(f"{label} does not compile: {_one_line(error)}") from error
 

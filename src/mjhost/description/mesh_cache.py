@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from mjhost import diskcache
+from mjhost.description.assets import digest
 from mjhost.description.report import NoteKind
 from mjhost.description.surfaces import Colour
 
@@ -39,11 +40,19 @@ class Part(NamedTuple):
         ending: what kind of file it is.
         content: of the file.
         rgba: its colour, if the source had one.
+        digest: of content and colour.
     """
 
     ending: str
     content: bytes
-    rgba: Colour | None = None
+    rgba: Colour | None
+    digest: str
+
+    @classmethod
+    def of(cls, ending: str, content: bytes, rgba: Colour | None = None) -> Part:
+        """A part with its digest."""
+        # The colour too: it becomes a material, which is named after the mesh.
+        return cls(ending, content, rgba, digest(content, rgba))
 
 
 class Conversion(NamedTuple):
@@ -132,18 +141,17 @@ def _keep(key: str, made: Conversion, source: bytes) -> None:
 
 
 def _described(part: Part, source: bytes) -> list[Any]:
-    return [part.ending, -1 if part.content is source else len(part.content), part.rgba]
+    length = -1 if part.content is source else len(part.content)
+    return [part.ending, length, part.rgba, part.digest]
 
 
 def _unpacked(head: Any, content: bytes, source: bytes) -> Conversion:
     parts, start = [], 0
-    for ending, length, rgba in head["parts"]:
+    for ending, length, rgba, letters in head["parts"]:
         colour = None if rgba is None else (rgba[0], rgba[1], rgba[2], rgba[3])
-        if length < 0:
-            parts.append(Part(ending, source, colour))
-            continue
-        parts.append(Part(ending, content[start : start + length], colour))
-        start += length
+        part = source if length < 0 else content[start : start + length]
+        parts.append(Part(ending, part, colour, letters))
+        start += max(0, length)
     if start != len(content):
         raise ValueError("an entry has more in it than it says")
     notes = tuple((NoteKind(kind), str(text), str(hint)) for kind, text, hint in head["notes"])

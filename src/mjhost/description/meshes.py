@@ -120,9 +120,7 @@ def _check_size(content: bytes) -> None:
 
 
 def _named(part: Part, stem: str) -> PreparedMesh:
-    # The colour too: it becomes a material, which is named after the mesh.
-    name = named(stem, part.ending, part.content, part.rgba)
-    return PreparedMesh(name, part.content, part.rgba)
+    return PreparedMesh(named(stem, part.ending, part.digest), part.content, part.rgba)
 
 
 # -- STL and MSH -----------------------------------------------------------------------------------
@@ -158,7 +156,7 @@ def _binary(content: bytes, faces: int) -> Conversion:
     surface = surfaces.of_corners(corners)
     if faces > surfaces.MOST_STL_FACES or surfaces.is_flat(surface.vertices):
         return mesh_cache.converted(content, "stl", {}, lambda: _written([surface]))
-    return Conversion((Part("stl", content),))
+    return Conversion((Part.of("stl", content),))
 
 
 _VERTEX: Final = re.compile(rb"vertex\s+(\S+)\s+(\S+)\s+(\S+)", re.IGNORECASE)
@@ -179,7 +177,7 @@ def _ascii(content: bytes) -> Conversion:
 
 def _msh(content: bytes, ending: str, beside: Path | None) -> Conversion:
     del beside
-    return Conversion((Part(ending, content),))
+    return Conversion((Part.of(ending, content),))
 
 
 # -- OBJ -------------------------------------------------------------------------------------------
@@ -200,7 +198,7 @@ def _of_obj(content: bytes, files: Mapping[str, bytes]) -> Conversion:
     surfaces.check_corners(corners)
     colours = wavefront.colours_used(content, known.colours)
     if wavefront.is_one_group(content) and len(colours) < 2 and not surfaces.is_flat(corners):
-        found = Conversion((Part("obj", content, next(iter(colours), None)),))
+        found = Conversion((Part.of("obj", content, next(iter(colours), None)),))
     else:
         found = _written(wavefront.surfaces(content, known.colours))
         text = f"all of its groups, in {len(found.parts)} part(s) by colour"
@@ -269,7 +267,7 @@ def _written(found: list[Surface]) -> Conversion:
             part, depth = surfaces.thickened(part)
             text = f"is flat; given a back side {depth:.3g} behind it"
             made = made.noting(NoteKind.DEFAULTED, text, "where it collides, a box is better")
-        parts.append(Part(*surfaces.encoded(part), part.rgba))
+        parts.append(Part.of(*surfaces.encoded(part), part.rgba))
     return Conversion(tuple(parts), made.notes)
 
 

@@ -305,10 +305,14 @@ def _engine_model(source: ModelSource) -> _Compiled:
         return copy.copy(source._content), None, None
     if source.path is not None and source.path.suffix.lower() == ".mjb":
         return _from_image(source), None, None
-    spec, report = _spec(source)
+    described = _description_of(source)
+    if described is not None:
+        found = description.load(described)
+        return found.model or found.spec.compile(), found.spec, found.report
+    spec = _spec(source)
     # The bindings repeat the compiler's warnings as Python warnings of the calling module: here.
     python_warnings.filterwarnings("ignore", category=UserWarning, module=re.escape(__name__))
-    return spec.compile(), spec, report
+    return spec.compile(), spec, None
 
 
 def _description_of(source: ModelSource) -> Path | str | None:
@@ -319,18 +323,14 @@ def _description_of(source: ModelSource) -> Path | str | None:
     return described if is_description(described) else None
 
 
-def _spec(source: ModelSource) -> tuple[mujoco.MjSpec, ImportReport | None]:
+def _spec(source: ModelSource) -> mujoco.MjSpec:
     if source.kind == "spec":
-        return source._content.copy(), None
-    described = _description_of(source)
-    if described is not None:
-        found = description.load(described)
-        return found.spec, found.report
+        return source._content.copy()
     if source.kind == "text":
-        return _spec_of_text(source._content, source._assets or {}), None
+        return _spec_of_text(source._content, source._assets or {})
     if source.path is not None:
         prepare_decoder(source.path)
-    return mujoco.MjSpec.from_file(str(source._content)), None
+    return mujoco.MjSpec.from_file(str(source._content))
 
 
 def _spec_of_text(text: str, assets: dict[str, bytes]) -> mujoco.MjSpec:

@@ -10,6 +10,7 @@ Not a goal: what is in a file; ``mjhost.checkpoint`` knows.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
@@ -52,12 +53,13 @@ class CheckpointStore:
 
     def files(self) -> dict[str, int]:
         """The size of each file by the name that clients give it, bytes."""
+        found = {}
         with os.scandir(self._directory) as entries:
-            found = {
-                entry.name.removesuffix(SUFFIX): entry.stat(follow_symlinks=False).st_size
-                for entry in entries
-                if _is_ours(entry)
-            }
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):  # deleted by somebody meanwhile
+                    if _is_ours(entry):
+                        size = entry.stat(follow_symlinks=False).st_size
+                        found[entry.name.removesuffix(SUFFIX)] = size
         return dict(sorted(found.items()))
 
     def save(
@@ -86,7 +88,8 @@ class CheckpointStore:
             UnknownNameError: there is no such file; the message lists the near ones.
             CheckpointError: it is no checkpoint.
         """
-        return Checkpoint.load(self._present(name))
+        with self._mutex:  # nobody deletes it between the look and the reading
+            return Checkpoint.load(self._present(name))
 
     def delete(self, name: str) -> None:
         """Removes a file; raises as ``load``, but for what is in it."""
