@@ -1,10 +1,10 @@
 """A robot from a URDF with 50 Collada meshes: the second import against the first.
 
-An import is `MujocoEnv.load`: reading, converting, compiling, data, a first forward. Before a first
-one the cache of converted meshes is empty and so is the engine's own; a second one finds what the
-first has left. "In another process" the engine's is empty again, and the readers of mesh formats
-are imported by whoever needs them; the time is that of the import alone, without the start of
-Python.
+An import is `description.load`: reading, converting, compiling, the report. Before a first one the
+cache of converted meshes is empty and so is the engine's own; a second one finds what the first has
+left. "In another process" the engine's is empty again, and readers of mesh formats are imported by
+whoever needs them; the time is that of the import alone, without the start of Python. `MujocoEnv.load`
+is an import and what hosting needs beside it, which nothing can spare.
 
 The usual robot has fine meshes to be seen and coarse ones that collide. The other has the fine ones
 for both, so that the engine makes convex hulls of them: that is its work, and no file can keep it.
@@ -16,16 +16,17 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import mujoco
 import numpy as np
 import trimesh
-from _harness import Figure, Settings, main, quartiles
+from _harness import Figure, Settings, collector_off, main, quartiles
 
-from mjhost import MujocoEnv
+from mjhost import MujocoEnv, description
 from mjhost.description import mesh_cache
 
 BENCHMARK = "bench_description"
@@ -36,11 +37,10 @@ HIGHEST = 0.2
 
 IMPORT = """
 import sys, time
-from mjhost import MujocoEnv
-with MujocoEnv() as env:
-    started = time.perf_counter()
-    env.load(sys.argv[1])
-    print(time.perf_counter() - started)
+from mjhost import description
+started = time.perf_counter()
+description.load(sys.argv[1])
+print(time.perf_counter() - started)
 """
 
 
@@ -51,18 +51,14 @@ def run(settings: Settings) -> list[Figure]:
         for name, ending, level in (("coarse STL", "stl", COARSE), ("the same", "dae", FINE)):
             robot = write(Path(folder) / ending, ending, level)
             model = f"{MESHES} Collada to be seen, {name} to collide"
-            usual = ending == "stl"
-            here = [in_this_process(robot) for _ in range(rounds + 1)][1:]
-            there = [in_other_processes(robot) for _ in range(rounds)]
-            figures += [
-                figure("second import / first", model, here, HIGHEST),
-                figure(
-                    "second import / first, each in another process",
-                    model,
-                    there,
-                    HIGHEST if usual else None,
-                ),
-            ]
+            high = HIGHEST if ending == "stl" else None
+            for measure, pair, target in (
+                ("second import / first", imported, HIGHEST),
+                ("second import / first, each in another process", imported_elsewhere, high),
+                ("second MujocoEnv.load / first", hosted, None),
+            ):
+                pairs = [pair(robot) for _ in range(rounds + 1)][1:]
+                figures.append(figure(measure, model, pairs, target))
     return figures
 
 
@@ -99,43 +95,57 @@ def ball(level: int, noise) -> trimesh.Trimesh:
     return made
 
 
-def in_this_process(robot: Path) -> tuple[float, float]:
-    """Seconds of a first and of a second import."""
-    with TemporaryDirectory() as folder, MujocoEnv() as env:
+def imported(robot: Path) -> tuple[float, float]:
+    """Seconds of a second and of a first import."""
+    with empty_caches():
+        first = timed(lambda: description.load(robot))
+        return timed(lambda: description.load(robot)), first
+
+
+def hosted(robot: Path) -> tuple[float, float]:
+    """The same with what hosting takes."""
+    with empty_caches(), MujocoEnv() as env:
+        first = timed(lambda: env.load(robot))
+        return timed(env.reload), first
+
+
+def imported_elsewhere(robot: Path) -> tuple[float, float]:
+    """The same as ``imported``, each import in a process of its own."""
+    with TemporaryDirectory() as folder:
+        command = [sys.executable, "-c", IMPORT, str(robot)]
+        environment = {**os.environ, "XDG_CACHE_HOME": folder}
+        first, second = (
+            subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout
+            for _ in range(2)
+        )
+    return float(second), float(first)
+
+
+@contextmanager
+def empty_caches() -> Iterator[None]:
+    """Nothing was ever converted or compiled in here."""
+    mujoco.mj_clearCache(mujoco.mj_getCache())
+    with TemporaryDirectory() as folder:
         place = Path(folder) / "meshes"
         before, mesh_cache.folder = mesh_cache.folder, lambda: place
-        mujoco.mj_clearCache(mujoco.mj_getCache())
         try:
-            return timed(lambda: env.load(robot)), timed(env.reload)
+            yield
         finally:
             mesh_cache.folder = before
 
 
 def timed(call: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
-
-
-def in_other_processes(robot: Path) -> tuple[float, float]:
-    """The same, each in a process of its own."""
-    with TemporaryDirectory() as folder:
-        command = [sys.executable, "-c", IMPORT, str(robot)]
-        environment = {**os.environ, "XDG_CACHE_HOME": folder}
-        first, second = (
-            float(
-                subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout
-            )
-            for _ in range(2)
-        )
-    return first, second
+    with collector_off():
+        started = time.perf_counter()
+        call()
+        return time.perf_counter() - started
 
 
 def figure(
     measure: str, model: str, pairs: list[tuple[float, float]], high: float | None
 ) -> Figure:
-    q1, middle, q3 = quartiles([second / first for first, second in pairs])
-    first, second = (quartiles([pair[side] for pair in pairs])[1] for side in (0, 1))
+    q1, middle, q3 = quartiles([second / first for second, first in pairs])
+    second, first = (quartiles([pair[side] for pair in pairs])[1] for side in (0, 1))
     return Figure(
         BENCHMARK,
         measure,
