@@ -3,8 +3,8 @@
 An import is `description.load`: reading, converting, compiling, the report. Before a first one the
 cache of converted meshes is empty and so is the engine's own; a second one finds what the first has
 left. "In another process" the engine's is empty again, and readers of mesh formats are imported by
-whoever needs them; the time is that of the import alone, without the start of Python. `MujocoEnv.load`
-is an import and what hosting needs beside it, which nothing can spare.
+whoever needs them; the time is that of the import alone, without the start of Python.
+`MujocoEnv.load` is an import and what hosting needs beside it, which nothing can spare.
 
 The usual robot has fine meshes to be seen and coarse ones that collide. The other has the fine ones
 for both, so that the engine makes convex hulls of them: that is its work, and no file can keep it.
