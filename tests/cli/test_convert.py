@@ -75,6 +75,13 @@ def test_every_flag_reaches_the_import(mjhost, robot, tmp_path):
     assert model.geom("ground").type[0] == mujoco.mjtGeom.mjGEOM_PLANE
 
 
+def test_what_is_only_seen_can_be_left_out(mjhost, robot, tmp_path):
+    where = robot(text=ROBOT.replace("collision>", "visual>"))
+    for flag, count in (("--visuals", 1), ("--no-visuals", 0)):
+        outcome = mjhost("convert", where, "-o", str(tmp_path / "out"), flag, "--force", "--json")
+        assert outcome.json["report"]["meshes"] == count
+
+
 def test_strict_is_status_1_with_a_reason_and_writes_all_the_same(mjhost, robot, tmp_path):
     words = ("-o", str(tmp_path / "out"), "--strict", "--json")
     outcome = mjhost("convert", robot(scale="1000 1000 1000"), *words)

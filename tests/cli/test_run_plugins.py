@@ -160,7 +160,8 @@ def test_demo_takes_the_flags_of_run_and_adds_to_its_plugins(source, mjhost):
     assert record["options"] == {"iterations": 20}
 
 
-def test_demo_has_every_flag_of_run_and_no_argument(mjhost):
+def test_demo_has_every_flag_of_run_and_no_argument(mjhost, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")  # a narrow help cuts long flags short
     helps = {command: mjhost(command, "--help").out for command in ("run", "demo")}
     flags = {
         command: {word for word in text.split() if word.startswith("--")}

@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from mjhost import diskcache
+from mjhost import MujocoEnv, diskcache
 from mjhost.description import mesh_cache as cache
 from mjhost.description import meshes
 from mjhost.description.report import Notes
@@ -193,3 +193,35 @@ def test_an_error_is_not_kept(folder):
         with pytest.raises(ModelLoadError, match=r"^part\.obj has no triangles"):
             prepared(b"# nothing\n", "part.obj")
     assert entries(folder) == []
+
+
+# -- the engine's own cache, which stays on --------------------------------------------------------
+
+ROBOT = """<robot name="r"><link name="base"/><link name="part"><{kind}><geometry>
+<mesh filename="part.obj"/></geometry></{kind}></link>
+<joint name="j" type="revolute"><parent link="base"/><child link="part"/><axis xyz="0 0 1"/>
+<limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>"""
+
+
+def test_an_edited_mesh_is_never_stale(tmp_path):
+    """3.15 takes files in memory for the same whose hashes collide, as most such edits do."""
+    robot, part = tmp_path / "robot.urdf", tmp_path / "part.obj"
+    robot.write_text(ROBOT.format(kind="collision"))
+    part.write_text(shapes.obj())
+    with MujocoEnv(robot) as env:
+        for size in (1.1, 1.2, 1.3, 1.2, 1.1):
+            part.write_text(shapes.obj().replace("v 1 0 0", f"v {size} 0 0"))
+            mass = env.reload().import_report.mass
+            assert mass == pytest.approx(1000 * size * shapes.VOLUME, rel=1e-5)
+
+
+def test_a_mesh_that_was_seen_weighs_what_it_does_when_it_collides(tmp_path):
+    """What is only seen has the inertia of a shell, and the engine's cache keeps both apart."""
+    robot, part = tmp_path / "robot.urdf", tmp_path / "part.obj"
+    part.write_text(shapes.obj())
+    for kind in ("visual", "collision", "visual", "collision"):
+        robot.write_text(ROBOT.format(kind=kind))
+        with MujocoEnv(robot) as env:
+            mass = env.body_inertial("part").mass
+        expected = 1000 * shapes.VOLUME if kind == "collision" else 0.0
+        assert mass == pytest.approx(expected, rel=1e-5, abs=1e-3)

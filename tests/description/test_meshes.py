@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 import zipfile
 
 import numpy as np
@@ -74,7 +75,7 @@ def test_more_faces_than_the_engine_takes_of_an_stl_come_as_another_format(monke
         (shapes.ascii_stl().replace(b"vertex 1 0 0", b"vertex 1 O 0"), "a vertex that is none"),
         (shapes.stl(shapes.CORNERS[shapes.FACES] * np.nan), "not finite"),
         (shapes.stl(shapes.CORNERS[shapes.FACES] * 1e30), "farther than"),
-        (shapes.stl(np.zeros((4, 3, 3))), "has no area"),
+        (shapes.stl(np.zeros((4, 3, 3))), "has no size"),
         (shapes.stl([[(0, 0, 0), (1, 0, 0), (2, 0, 0)]] * 4), "corners lie on a line"),
     ],
 )
@@ -175,6 +176,7 @@ def test_polygons_and_indices_from_the_end_are_read():
         (f"g a\n{shapes.obj()}\ng b\nf 1 2 9".encode(), "line 11 whose corners are not there"),
         (f"g a\n{shapes.obj()}\ng b\nf 1 2 x".encode(), "a face that is none in line 11"),
         (f"g a\n{shapes.obj()}\ng b\nf 1 2".encode(), "line 11 whose corners are not there"),
+        (shapes.obj().replace("f 1 3 2", "f 1 3 7").encode(), "line 5 whose corners are not there"),
     ],
 )
 def test_an_obj_that_is_none_is_refused_by_name(content, match):
@@ -280,6 +282,22 @@ def test_3mf_is_in_millimetres_and_an_archive_that_unfolds_to_too_much_is_not_op
         prepared(full.getvalue(), "part.3mf")
 
 
+@pytest.mark.parametrize("index", [7, -1])
+def test_corners_that_are_not_there_are_told(index):
+    trimesh = pytest.importorskip("trimesh")
+    content = trimesh.Trimesh(shapes.CORNERS, shapes.FACES).export(
+        file_type="ply", encoding="ascii"
+    )
+    text = content.decode() if isinstance(content, bytes) else content
+    with pytest.raises(ModelLoadError, match=rf"^part\.ply has a face with corner {index} of 4"):
+        prepared(text.replace("3 0 2 1", f"3 0 2 {index}").encode(), "part.ply")
+
+
+def test_what_has_no_size_is_told():
+    with pytest.raises(ModelLoadError, match=r"^part\.stl has no size: it is 1\.\d+e-12 across"):
+        prepared(shapes.stl(1e-12 * shapes.CORNERS[shapes.FACES]))
+
+
 def test_colours_of_corners_are_taken_if_they_are_one():
     trimesh = pytest.importorskip("trimesh")
     mesh = trimesh.Trimesh(shapes.CORNERS, shapes.FACES, process=False)
@@ -298,6 +316,16 @@ def test_what_is_not_of_its_ending_is_refused_by_name(ending):
     for content in (b"nothing", bytes(200), b"{}", b"<a/>"):
         with pytest.raises(ModelLoadError, match=rf"^part\.{ending} "):
             prepared(content, f"part.{ending}")
+
+
+@pytest.mark.parametrize("missing", ["trimesh", "collada"])
+def test_without_the_extra_its_formats_say_so_and_others_are_read(monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    content = shapes.dae(colours=("0 0 0 1",)) + f"<!-- {missing} -->".encode()
+    with pytest.raises(ModelLoadError, match=r"^part\.dae needs .*'mjhost\[description\]'"):
+        prepared(content, "part.dae")
+    assert len(prepared(shapes.stl())[0]) == 1
+    assert len(prepared(shapes.obj().encode(), "part.obj")[0]) == 1
 
 
 # -- bounds and names ------------------------------------------------------------------------------

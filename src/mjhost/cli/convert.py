@@ -88,6 +88,9 @@ def convert(
     actuators: Annotated[
         ActuatorChoice, typer.Option(help="What drives the joints.")
     ] = ActuatorChoice.AUTO,
+    visuals: Annotated[
+        bool, typer.Option("--visuals/--no-visuals", help="Whether to keep what is only seen.")
+    ] = True,
     world: Annotated[WorldChoice, typer.Option(help="What is around.")] = WorldChoice.NONE,
     balance_inertia: Annotated[
         bool, typer.Option("--balance-inertia", help="Mend inertias that no body can have.")
@@ -114,6 +117,7 @@ def convert(
         prefix=prefix,
         base=base.value,
         actuators=actuators.value,
+        visuals=visuals,
         balance_inertia=balance_inertia,
         xacro_args=_pairs(xacro_arg, "--xacro-arg"),
         world=world.value,

@@ -194,13 +194,14 @@ def _of_obj(content: bytes, files: Mapping[str, bytes]) -> Conversion:
     known = wavefront.materials(files)
     missing = sorted(set(wavefront.libraries(content)) - set(files))
     surfaces.check_count(wavefront.count_faces(content))
-    corners = wavefront.corners(content)
-    surfaces.check_corners(corners)
-    colours = wavefront.colours_used(content, known.colours)
-    if wavefront.is_one_group(content) and len(colours) < 2 and not surfaces.is_flat(corners):
-        found = Conversion((Part.of("obj", content, next(iter(colours), None)),))
+    surfaces.check_corners(wavefront.corners(content))
+    read = wavefront.surfaces(content, known.colours)
+    whole = [surfaces.compact(surface) for surface in read]
+    flat = any(surfaces.is_flat(surface.vertices) for surface in whole)
+    if wavefront.is_one_group(content) and len(whole) == 1 and not flat:
+        found = Conversion((Part.of("obj", content, whole[0].rgba),))
     else:
-        found = _written(wavefront.surfaces(content, known.colours))
+        found = _written(whole)
         text = f"all of its groups, in {len(found.parts)} part(s) by colour"
         found = found.noting(NoteKind.CONVERTED, text)
     if missing:

@@ -24,6 +24,7 @@ MOST_STL_FACES: Final = 200_000
 """Triangles that the engine takes of an STL file."""
 
 _FARTHEST: Final = 2.0**30  # the engine's own bound for corners
+_SMALLEST: Final = 1e-9  # across; the engine finds no hull of less
 _FLAT: Final = 1e-5  # thickness over length below which a hull has no volume in single precision
 _THICKNESS: Final = 1e-3  # of what is flat, over its length
 
@@ -62,7 +63,15 @@ def _joined(group: list[Surface], rgba: Colour | None) -> Surface:
 
 
 def compact(surface: Surface) -> Surface:
-    """The same without vertices that no triangle has."""
+    """The same without vertices that no triangle has.
+
+    Raises:
+        ModelLoadError: a triangle has corners that are not there.
+    """
+    lowest, highest = surface.faces.min(), surface.faces.max()
+    if lowest < 0 or highest >= len(surface.vertices):
+        odd = lowest if lowest < 0 else highest
+        raise ModelLoadError(f"has a face with corner {odd} of {len(surface.vertices)}")
     used, index = np.unique(surface.faces, return_inverse=True)
     return Surface(surface.vertices[used], index.reshape(surface.faces.shape), surface.rgba)
 
@@ -87,9 +96,11 @@ def is_flat(vertices: Any) -> bool:
     """Whether corners lie in a plane, so that the engine finds no hull of them.
 
     Raises:
-        ModelLoadError: they lie on a line.
+        ModelLoadError: they lie on a line, or in a point.
     """
-    _, lengths, _ = _axes(vertices)
+    _, lengths = _axes(vertices)
+    if lengths[2] < _SMALLEST:
+        raise ModelLoadError(f"has no size: it is {lengths[2]:.3g} across")
     if lengths[1] <= _FLAT * lengths[2]:
         raise ModelLoadError("has no area: its corners lie on a line")
     return bool(lengths[0] <= _FLAT * lengths[2])
@@ -97,19 +108,20 @@ def is_flat(vertices: Any) -> bool:
 
 def thickened(surface: Surface) -> tuple[Surface, float]:
     """A flat surface with a back side, and how far behind that is."""
-    axes, lengths, _ = _axes(surface.vertices)
+    axes, lengths = _axes(surface.vertices)
     depth = float(_THICKNESS * lengths[2])
     back = surface.vertices - depth * axes[:, 0]
     faces = np.concatenate([surface.faces, surface.faces[:, ::-1] + len(surface.vertices)])
     return Surface(np.concatenate([surface.vertices, back]), faces, surface.rgba), depth
 
 
-def _axes(vertices: Any) -> tuple[Any, Any, Any]:
-    """Principal axes in columns, the extents along them in rising order, and the middle."""
-    middle = vertices.mean(axis=0)
-    around = vertices - middle
+def _axes(vertices: Any) -> tuple[Any, Any]:
+    """Principal axes in columns, and the extents along them in rising order."""
+    around = vertices - vertices.mean(axis=0)
     _, axes = np.linalg.eigh(around.T @ around / len(around))
-    return axes, np.ptp(around @ axes, axis=0), middle
+    lengths = np.ptp(around @ axes, axis=0)
+    order = np.argsort(lengths)  # that of the spread may be another
+    return axes[:, order], lengths[order]
 
 
 def encoded(surface: Surface) -> tuple[str, bytes]:

@@ -20,7 +20,6 @@ from mjhost.errors import ModelLoadError
 
 _VERTEX: Final = re.compile(rb"^[ \t]*v[ \t]+(\S+)[ \t]+(\S+)[ \t]+(\S+)", re.MULTILINE)
 _GROUP: Final = re.compile(rb"^[ \t]*[og](?:[ \t\r]|$)", re.MULTILINE)
-_MATERIAL: Final = re.compile(rb"^[ \t]*usemtl[ \t]+(.*?)[ \t\r]*$", re.MULTILINE)
 _LIBRARY: Final = re.compile(rb"^[ \t]*mtllib[ \t]+(.*?)[ \t\r]*$", re.MULTILINE)
 _FACE: Final = re.compile(rb"^[ \t]*f[ \t]", re.MULTILINE)
 
@@ -79,12 +78,6 @@ def corners(content: bytes) -> Any:
 def count_faces(content: bytes) -> int:
     """How many polygons a file has."""
     return sum(1 for _ in _FACE.finditer(content))
-
-
-def colours_used(content: bytes, known: Mapping[str, Colour]) -> set[Colour | None]:
-    """The colours of the materials that a file uses."""
-    names = {name.decode("utf-8", "replace") for name in _MATERIAL.findall(content)}
-    return {known.get(name) for name in names}
 
 
 def is_one_group(content: bytes) -> bool:

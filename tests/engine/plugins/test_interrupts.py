@@ -169,3 +169,34 @@ def test_an_interrupt_while_a_model_compiles_surfaces_as_itself(name, xml_of, wa
     with pytest.raises(KeyboardInterrupt):
         mjhost.MujocoEnv(xml_of(name))
     assert failures.take_any() is None
+
+
+@pytest.mark.parametrize("method", ["mount", "open", "decode"])
+def test_an_interrupt_in_a_load_stays_one_whoever_passes_it_on(method, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    prefix = f"interrupted.{method}"
+
+    def hit(where):
+        if where == method:
+            raise KeyboardInterrupt
+
+    @engine.resource_provider(prefix)
+    class Store:
+        def open(self, uri):
+            hit("open")
+            return b"x"
+
+        def mount(self, prefix):
+            hit("mount")
+
+    @engine.decoder(f".{method}", f"model/{prefix}")
+    def decode(content, name):
+        hit("decode")
+        return "<mujoco/>"
+
+    with pytest.raises(ValueError, match=r"."):
+        mujoco.MjSpec.from_file(f"{prefix}:a.{method}")
+    with pytest.raises(KeyboardInterrupt):
+        engine.check()
+    while failures.take_any():
+        pass

@@ -12,11 +12,13 @@ import pytest
 
 from mjhost import engine
 from mjhost.engine import codecs
+from mjhost.env import MujocoEnv
 from mjhost.errors import (
     EngineDeclarationError,
     EngineNameTakenError,
     EnginePluginError,
     InvalidArgumentError,
+    ModelLoadError,
 )
 from tests.engine.resources.helpers import (
     FACES,
@@ -368,3 +370,14 @@ def test_a_hint_says_what_reads_and_what_to_do(decode, extension):
         assert words in hint
     assert codecs.hint("something else") == ""
     assert "builtin.ply" in codecs.hint("no decoder found for mesh file 'x.PLY'")
+
+
+def test_a_failed_load_of_an_env_tells_a_decoders_reason_once(decode, extension):
+    def broken(_content, _name):
+        raise ValueError("row 3 is short")
+
+    decode[0] = broken
+    with pytest.raises(ModelLoadError, match="row 3 is short") as info:
+        MujocoEnv(f"a{extension}")
+    assert str(info.value).count("row 3 is short") == 1
+    engine.check()
