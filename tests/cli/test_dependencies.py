@@ -93,6 +93,15 @@ def test_meshes_of_an_urdf_are_listed(tmp_path):
     assert _names(write(tmp_path, urdf, "r.urdf")) == {"r.urdf", "a.obj"}
 
 
+def test_what_a_mesh_is_read_with_is_listed(tmp_path):
+    write(tmp_path, f"mtllib colours.mtl\n{TETRAHEDRON}", "a.obj")
+    write(tmp_path, '{"buffers": [{"uri": "b.bin"}, {"uri": "data:,"}]}', "b.gltf")
+    write(tmp_path, "{", "broken.gltf")
+    shapes = "".join(f'<mesh filename="{file}"/>' for file in ("a.obj", "b.gltf", "broken.gltf"))
+    names = _names(write(tmp_path, f"<robot>{shapes}</robot>", "r.urdf"))
+    assert names == {"r.urdf", "a.obj", "colours.mtl", "b.gltf", "b.bin", "broken.gltf"}
+
+
 @pytest.mark.parametrize("name", ["model.mjb", "absent.xml"])
 def test_what_cannot_be_read_is_watched_itself(name, tmp_path):
     assert model_files(tmp_path / name) == {tmp_path / name}

@@ -7,7 +7,7 @@ import struct
 import numpy as np
 import pytest
 
-from mjhost import description
+from mjhost import MujocoEnv, description
 from mjhost.description.documents import DEEPEST
 from mjhost.errors import ModelLoadError
 
@@ -29,6 +29,22 @@ def tetrahedron():
     record = np.zeros(4, dtype=[("n", "<f4", 3), ("c", "<f4", (3, 3)), ("b", "<u2")])
     record["c"] = CORNERS[list(FACES)]
     return bytes(80) + struct.pack("<I", 4) + record.tobytes()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "iso-8859-1"])
+def test_an_env_reads_a_description_in_the_encoding_that_it_declares(tmp_path, encoding):
+    text = f'<?xml version="1.0" encoding="{encoding}"?>{robot()}'.replace('"a"', '"bücher"')
+    file = tmp_path / "r.urdf"
+    file.write_bytes(text.encode(encoding))
+    with MujocoEnv(file) as env:
+        assert env.body("bücher").name == "bücher"
+
+
+def test_bytes_that_are_not_of_the_declared_encoding_are_told_with_their_line(tmp_path):
+    file = tmp_path / "r.urdf"
+    file.write_bytes(b'<robot name="r">\n<link name="\xe9"/></robot>')
+    with pytest.raises(ModelLoadError, match=r"r\.urdf is no XML: .*line 2"):
+        MujocoEnv(file)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-be", "latin-1"])

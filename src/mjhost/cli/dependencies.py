@@ -20,13 +20,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from mjhost.description.meshes import companions
 from mjhost.description.packages import Packages
 from mjhost.errors import ModelLoadError
 
 _REFERENCE: Final = re.compile(
     r"""\b(?P<key>file\w*|meshdir|texturedir|assetdir)\s*=\s*(?P<quote>["'])(?P<value>.+?)(?P=quote)"""
 )
-_READ: Final = (".xml", ".urdf", ".xacro")
+_READ: Final = (".xml", ".urdf", ".xacro", ".obj", ".gltf")
 _FIND: Final = re.compile(r"\$\(\s*find\s+([^)\s]+)\s*\)")
 _EXPRESSION: Final = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)")
 _LITERAL: Final = 3  # characters that a name with expressions has to have of its own
@@ -57,9 +58,12 @@ def _read(path: Path) -> _Text:
     try:
         if path.stat().st_size > _SIZE_LIMIT:
             return _Text((), ())
-        found = list(_REFERENCE.finditer(path.read_text("utf-8", "replace")))
+        content = path.read_bytes()
     except OSError:
         return _Text((), ())
+    if path.suffix.lower() in (".obj", ".gltf"):
+        return _Text(companions(content, path.suffix.lower()[1:]), ())
+    found = list(_REFERENCE.finditer(content.decode("utf-8", "replace")))
     pairs = [(match["key"], html.unescape(match["value"])) for match in found]
     return _Text(
         tuple(value for key, value in pairs if key.startswith("file") and "\0" not in value),

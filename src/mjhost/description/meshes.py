@@ -112,6 +112,16 @@ class Shelf:
         return self._ready[path]
 
 
+def companions(content: bytes, ending: str) -> tuple[str, ...]:
+    """The files beside a mesh that are read with it; what is broken has none."""
+    if ending == "obj":
+        return wavefront.libraries(content)
+    try:
+        return tuple(_buffers(content)) if ending == "gltf" else ()
+    except ModelLoadError:
+        return ()
+
+
 def _check_size(content: bytes) -> None:
     if not content:
         raise ModelLoadError("is empty")

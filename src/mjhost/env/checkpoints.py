@@ -275,8 +275,7 @@ class Checkpoints:
     def _count_from(self, hosted: HostedModel, counters: Counters, before: float) -> None:
         """Puts the counters to the state, which was at the time ``before``."""
         core, now = self._core, hosted.data.time
-        core.session.jump(before, now)
-        core.session.catch_up(counters.session_time, now)
+        core.session.jump(before, now, counters.session_time)
         core.steps_before += hosted.steps - counters.steps
         hosted.steps = counters.steps
         hosted.repeats = 0

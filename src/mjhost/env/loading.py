@@ -409,7 +409,7 @@ def _check_file(path: Path) -> None:
         raise ModelLoadError(f"{path} cannot be read: {error.strerror or error}") from error
     if not content:
         raise ModelLoadError(f"{path} is empty")
-    if path.suffix.lower() in {".xml", ".urdf"}:
+    if path.suffix.lower() == ".xml":  # a description may have another encoding, and say so
         _check_utf8(path, content)
 
 

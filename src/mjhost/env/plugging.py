@@ -335,7 +335,8 @@ class Plugging:
             k: steps since the anchor.
             due: what ``due_names`` said there; those come before the next step.
         """
-        self._due_pre[:] = [call for name, call in self._pre_calls.items() if name in due]
+        if due or self._due_pre:
+            self._due_pre[:] = [call for name, call in self._pre_calls.items() if name in due]
         if self._route is not None:
             self._route.retry = False
         self._core.schedule.place(dt, k)

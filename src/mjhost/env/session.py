@@ -30,13 +30,15 @@ class SessionClock:
         self._high = now
         return now
 
-    def catch_up(self, session_time: float, sim_time: float) -> None:
-        """``sim_time`` belongs to ``session_time``, if that lies ahead."""
-        if session_time > self.at(sim_time):
-            self._offset = session_time - sim_time
-            self._high = session_time
+    def jump(self, before: float, after: float, earliest: float = 0.0) -> None:
+        """``data.time`` was moved from ``before`` to ``after`` by the host; session time stays.
 
-    def jump(self, before: float, after: float) -> None:
-        """``data.time`` was moved from ``before`` to ``after`` by the host; session time stays."""
+        Args:
+            before: ``data.time`` of the boundary that was left, s sim.
+            after: ``data.time`` of the one it is at now, s sim.
+            earliest: what session time ``after`` has at least, s sim.
+        """
         now = self.at(before)
+        if earliest > now:
+            now = self._high = earliest
         self._offset = now - after

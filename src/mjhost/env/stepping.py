@@ -433,9 +433,9 @@ class Stepper:
         if self._core.plugging.is_hooked or hosted.extended:
             with self._core.plugging.muted(), interrupts_kept(hosted):
                 mujoco.mj_forward(hosted.model, hosted.data)
+            raise_failure(hosted.data)
         else:
             mujoco.mj_forward(hosted.model, hosted.data)
-        raise_failure(hosted.data)
         hosted.warnings.clear()
 
     # -- telling -----------------------------------------------------------------------------
