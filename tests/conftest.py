@@ -52,6 +52,12 @@ SYMBOLS = _engine_symbols()
 GETTERS = {f"get_mjcb_{name}": getattr(mujoco, f"get_mjcb_{name}") for name in CALLBACKS}
 
 
+# Whoever starts a suite in the background of a script makes it, and all its children, deaf to
+# Ctrl-C, which is what many tests are about.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 LIVE_ENVS: weakref.WeakSet = weakref.WeakSet()
 
 
