@@ -25,11 +25,11 @@ ALLOWED: dict[str, dict[str, str]] = {
         "callbacks/router.py:Router._hold": "Port.acquire counts its users, it waits for none",
         "engine/callback_scopes.py:CallbackScope._take": "Port.acquire counts its users",
         "env/environment.py:MujocoEnv.__init__": "engine_log.acquire counts its users",
-        "env/events.py:Subscription.__iter__": "a loop over events lasts until the hub is closed",
         "env/manual.py:acquire_while_alive": "in pieces of 0.2 s, while the process lives",
         "env/manual.py:ManualSteps._acquire": "as Holding.__enter__; see locking.py",
         "env/stepping.py:Stepper._run_hooked": "as OrderedLock.__enter__; see locking.py",
         "env/turns.py:Turns._wait": "takes a lock that was made in the line before",
+        "fanout.py:Subscription.__iter__": "a loop over items lasts until the source is closed",
         "env/pacing.py:Waker.__init__": "takes a lock that was made in the line before",
         "locking.py:_Waiter.__init__": "takes a lock that was made in the line before",
         "locking.py:Holding.__enter__": (

@@ -63,6 +63,7 @@ WHILE_RELOADING_ADMITTED = {
     "cancel_steps",
     "clear_fault",
     "scoped_access",
+    "send",  # as set_ctrl: a controller goes on being told where to go
 }
 WITHOUT_MODEL_ADMITTED = {
     "load",

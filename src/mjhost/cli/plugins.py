@@ -30,7 +30,7 @@ from mjhost.cli.terminal import Keyboard
 from mjhost.cli.watching import Watch
 from mjhost.demo import PLUGIN_FILE
 from mjhost.env import MujocoEnv
-from mjhost.env.events import FaultRaised, StepLimitReached, Subscription
+from mjhost.env.events import EventSubscription, FaultRaised, StepLimitReached
 from mjhost.plugins import PluginLoadReport
 
 TRIAL_STEPS: Final = 100  # half of them by hand, half in the physics thread
@@ -144,7 +144,7 @@ def _try(env: MujocoEnv) -> str | None:
     return None if env.fault is None else output.one_line(env.fault.message)
 
 
-def _run(env: MujocoEnv, events: Subscription) -> None:
+def _run(env: MujocoEnv, events: EventSubscription) -> None:
     env.stop_at(steps=TRIAL_STEPS)
     try:
         env.resume()

@@ -42,10 +42,10 @@ from mjhost.env import MujocoEnv
 from mjhost.env.events import (
     EngineWarning,
     Event,
+    EventSubscription,
     FaultRaised,
     PluginFailed,
     StepLimitReached,
-    Subscription,
 )
 from mjhost.env.pacing import MeasuredRealtime
 from mjhost.env.records import EnvInfo, Fault
@@ -153,7 +153,7 @@ class Session:
 
     # -- the loop ----------------------------------------------------------------------------
 
-    def _turn(self, events: Subscription) -> None:
+    def _turn(self, events: EventSubscription) -> None:
         keys = self._wait(events)
         self._take_all(events)
         self._answer_strange(keys)
@@ -180,7 +180,7 @@ class Session:
             self._fault_before = self._env.fault
             self._reloads.begin_for(self._watch.changes())
 
-    def _wait(self, events: Subscription) -> str:
+    def _wait(self, events: EventSubscription) -> str:
         """Waits for keys, the end of the run, or a turn; returns the keys that were pressed."""
         deadline = time.monotonic() + _TURN_S
         while self._end is None and (left := deadline - time.monotonic()) > 0:
@@ -191,7 +191,7 @@ class Session:
                 self._take(events.get(min(left, _KEY_S)))
         return ""
 
-    def _take_all(self, events: Subscription) -> None:
+    def _take_all(self, events: EventSubscription) -> None:
         for event in events.drain():
             self._take(event)
 
@@ -298,7 +298,7 @@ class Session:
         for line in self._logs.drain():
             self._line.note(line)
 
-    def _pause(self, events: Subscription) -> None:
+    def _pause(self, events: EventSubscription) -> None:
         """The end of stepping, with what plugins have to say about it."""
         try:
             self._env.pause()
@@ -311,7 +311,7 @@ class Session:
         self._tell_logs()
         self._reloads.tell(self._line.note)
 
-    def _await_fault(self, events: Subscription) -> None:
+    def _await_fault(self, events: EventSubscription) -> None:
         """What a hook raised in the physics thread becomes a fault a moment later."""
         deadline = time.monotonic() + _FAULT_LIMIT_S
         while self._fault_due and (left := deadline - time.monotonic()) > 0:

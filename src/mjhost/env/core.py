@@ -30,10 +30,12 @@ from mjhost.env.phases import Operation, PhaseEvent, PhaseMachine
 from mjhost.env.records import EnvInfo, Fault, Generations, StepResult
 from mjhost.env.schedule import Schedule
 from mjhost.env.session import SessionClock
+from mjhost.env.streaming import Moments
 from mjhost.errors import FaultError, LockOrderError, QueueFullError, ReentrancyError
 from mjhost.generation import FrameGeneration, ModelGeneration, OptionsEpoch, PluginGeneration
 from mjhost.locking import LockLevel, PhysicsLock, held_lower_scopes, refuse_below
 from mjhost.plugins import ACCESS_SCOPE, active_hook
+from mjhost.streams import StreamHub
 
 if TYPE_CHECKING:
     from mjhost.env.hooks import StepHooks
@@ -68,6 +70,7 @@ class EnvCore:
         self.machine = PhaseMachine()
         self.access_control = access_control
         self.hub = EventHub()
+        self.streams = StreamHub(Moments(self))
         self.waker = Waker()
         self.pacer = Pacer(realtime)
         self.meter = RealtimeMeter()
@@ -212,6 +215,7 @@ class EnvCore:
         self.lock.reinit_after_fork()
         self.plugging.host.reinit_after_fork()
         self.hub.reinit_after_fork()
+        self.streams.reinit_after_fork()
 
     # -- call_soon ---------------------------------------------------------------------------
 

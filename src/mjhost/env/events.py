@@ -13,26 +13,13 @@ Failure: after the hub closed, a subscription still delivers what it has, then r
 from __future__ import annotations
 
 import threading
-import time
-import weakref
-from collections import deque
-from collections.abc import Iterator
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import msgspec
 
 from mjhost.env.records import Fault
-from mjhost.errors import EnvClosedError, InvalidArgumentError
-
-WAIT_BOUND_S = 0.2
-"""The longest single wait inside ``get``; it waits again after it."""
-
-MAX_TIMEOUT_S = 1e9
-"""A longer wait is the same."""
-
-MAX_SUBSCRIPTION = 1 << 20
-"""Most events a subscription may hold."""
+from mjhost.errors import EnvClosedError
+from mjhost.fanout import Subscribers, Subscription, checked_size
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
@@ -223,110 +210,13 @@ AnyEvent = (
 """Every kind, for decoding: ``msgspec.json.decode(text, type=AnyEvent)``."""
 
 
-class Stamp(NamedTuple):
-    """When and for which model something happened; see ``Event``."""
-
-    session_time: float
-    sim_time: float
-    step: int
-    model_generation: int
-
-
-def checked_timeout(timeout: float) -> float:
-    """``timeout`` if it is a number of seconds that one can wait; 0 for a negative one."""
-    number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
-    if not number or timeout != timeout:  # noqa: PLR0124 - NaN
-        raise InvalidArgumentError(f"timeout must be a number of seconds or None, got {timeout!r}")
-    return float(min(max(timeout, 0), MAX_TIMEOUT_S))
-
-
-class Subscription:
+class EventSubscription(Subscription[Event]):
     """The events since it was made, in order; the inverse of ``subscribe`` is ``close``.
 
-    Iterating waits for each next event and ends when the hub or the subscription is closed.
-
-    Attributes:
-        lost: events that were dropped because nobody fetched them in time.
+    Iterating waits for each next event and ends when the env or the subscription is closed.
     """
 
-    def __init__(self, maxsize: int, hub: EventHub) -> None:
-        self._hub = hub
-        self._events: deque[Event] = deque(maxlen=maxsize)
-        self._changed = threading.Condition()
-        self._ended = ""
-        self.lost = 0
-
-    def get(self, timeout: float | None = None) -> Event:
-        """The next event.
-
-        Args:
-            timeout: wall seconds to wait for one; ``None`` waits until there is one or the env is
-                closed, 0 does not wait.
-
-        Raises:
-            TimeoutError: nothing happened in that time.
-            EnvClosedError: the env or this subscription is closed and nothing is left.
-        """
-        deadline = None if timeout is None else time.monotonic() + checked_timeout(timeout)
-        with self._changed:
-            while not self._events:
-                if self._ended:
-                    raise EnvClosedError(f"no event will come any more: {self._ended}")
-                left = WAIT_BOUND_S if deadline is None else deadline - time.monotonic()
-                if left <= 0.0:
-                    raise TimeoutError(f"no event within {timeout} s")
-                self._changed.wait(min(left, WAIT_BOUND_S))
-            return self._events.popleft()
-
-    def drain(self) -> list[Event]:
-        """Every event that is waiting; returns at once."""
-        with self._changed:
-            events = list(self._events)
-            self._events.clear()
-            return events
-
-    def close(self) -> None:
-        """End the subscription; what was not fetched is gone."""
-        self._hub._forget(self)
-        with self._changed:
-            self._events.clear()
-            self._end_locked("the subscription is closed")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __iter__(self) -> Iterator[Event]:
-        while True:
-            try:
-                event = self.get()
-            except EnvClosedError:
-                return
-            yield event
-
-    def _put(self, event: Event) -> None:
-        with self._changed:
-            if self._ended:
-                return
-            if len(self._events) == self._events.maxlen:
-                self.lost += 1  # the append below drops the oldest
-            self._events.append(event)
-            self._changed.notify()
-
-    def _end(self, why: str) -> None:
-        with self._changed:
-            self._end_locked(why)
-
-    def _end_locked(self, why: str) -> None:
-        self._ended = self._ended or why
-        self._changed.notify_all()
+    _WHAT = "event"
 
 
 class EventHub:
@@ -335,36 +225,32 @@ class EventHub:
     def __init__(self) -> None:
         # Reentrant: a finaliser that the collector runs in here may close a subscription.
         self._lock = threading.RLock()
-        self._subscriptions: tuple[weakref.ref[Subscription], ...] = ()
+        self._subscribers: Subscribers[EventSubscription] = Subscribers()
         self._closed = False
         self._seq = 0
 
     @property
     def has_subscribers(self) -> bool:
         """Whether it is worth preparing an event; a few may have gone since the last one."""
-        return bool(self._subscriptions)
+        return bool(self._subscribers)
 
     @property
     def seq(self) -> int:
         """Number of the last event."""
         return self._seq
 
-    def subscribe(self, maxsize: int = 1024) -> Subscription:
+    def subscribe(self, maxsize: int = 1024) -> EventSubscription:
         """A new subscription, which begins empty and holds at most ``maxsize`` events.
 
         Raises:
             InvalidArgumentError: ``maxsize`` is no integer from 1 to 2**20.
             EnvClosedError: the hub is closed.
         """
-        if type(maxsize) is not int or not 1 <= maxsize <= MAX_SUBSCRIPTION:
-            raise InvalidArgumentError(
-                f"maxsize must be an integer from 1 to {MAX_SUBSCRIPTION}, got {maxsize!r}"
-            )
-        subscription = Subscription(maxsize, self)
+        subscription = EventSubscription(checked_size(maxsize), self._forget)
         with self._lock:
             if self._closed:
                 raise EnvClosedError("subscribe needs an open env, this one is closed")
-            self._subscriptions = (*self._living(), weakref.ref(subscription))
+            self._subscribers.add(subscription)
         return subscription
 
     def publish(
@@ -375,7 +261,11 @@ class EventHub:
             if self._closed:
                 return
             self._seq += 1
-            if not self._subscriptions:
+            if not self._subscribers:
+                return
+            living = self._subscribers.living()
+            if not living:
+                self._subscribers.forget()
                 return
             session_time, sim_time, step, generation = stamp
             event = kind(
@@ -386,43 +276,21 @@ class EventHub:
                 model_generation=generation,
                 **fields,
             )
-            self._deliver(event)
+            for subscription in living:
+                subscription.put(event)
 
     def close(self) -> None:
         """End every subscription; twice is once."""
         with self._lock:
             self._closed = True
-            living, self._subscriptions = self._living(), ()
-        for subscription in living:
-            target = subscription()
-            if target is not None:
-                target._end("the env is closed")
+            self._subscribers.end_all("the env is closed")
 
     def reinit_after_fork(self) -> None:
         """Close the hub in a forked child, whatever locks vanished threads held."""
         self._lock = threading.RLock()
-        for reference in self._subscriptions:
-            subscription = reference()
-            if subscription is not None:
-                subscription._changed = threading.Condition()
+        self._subscribers.reinit_after_fork()
         self.close()
 
-    def _deliver(self, event: Event) -> None:
-        gone = False
-        for reference in self._subscriptions:
-            subscription = reference()
-            if subscription is None:
-                gone = True
-            else:
-                subscription._put(event)
-        if gone:
-            self._subscriptions = self._living()
-
-    def _living(self) -> tuple[weakref.ref[Subscription], ...]:
-        return tuple(ref for ref in self._subscriptions if ref() is not None)
-
-    def _forget(self, subscription: Subscription) -> None:
+    def _forget(self, subscription: EventSubscription) -> None:
         with self._lock:
-            self._subscriptions = tuple(
-                ref for ref in self._subscriptions if ref() not in {None, subscription}
-            )
+            self._subscribers.forget(subscription)

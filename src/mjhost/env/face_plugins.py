@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import mujoco
 
@@ -17,6 +18,7 @@ from mjhost.env.face_reading import ReadingFace
 from mjhost.env.phases import Operation
 from mjhost.env.plugging import Plugging
 from mjhost.env.stepping import adopt_this_thread
+from mjhost.env.streaming import send
 from mjhost.plugins import (
     PluginDiagnostics,
     PluginHandle,
@@ -24,6 +26,7 @@ from mjhost.plugins import (
     PluginSource,
     PluginStatistics,
 )
+from mjhost.streams import Record, StreamHub
 
 
 class PluginFace(ReadingFace):
@@ -100,6 +103,30 @@ class PluginFace(ReadingFace):
             )
             self._stepper.grant_single_step()
             return report
+
+    # -- streams -----------------------------------------------------------------------------
+
+    @property
+    def streams(self) -> StreamHub:
+        """What plugins publish: ``streams.subscribe(name)``, ``streams.streams()`` for the list."""
+        return self._core.streams
+
+    def send(self, name: str, record: Record) -> Any:
+        """Hands a command to the plugin that takes commands of that name, between two steps.
+
+        Args:
+            name: of the inlet, see ``streams.streams()``.
+            record: of the type that the inlet takes, from ``mjhost.streams.records``.
+
+        Returns:
+            What the plugin answers.
+
+        Raises:
+            UnknownNameError: nothing takes commands of that name.
+            InvalidArgumentError: the record is of another type, or the plugin refuses it.
+            Exception: whatever else the plugin raises; the state is what it was.
+        """
+        return send(self._core, name, record)
 
     @property
     def callbacks(self) -> Callbacks:

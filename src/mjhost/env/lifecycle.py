@@ -358,6 +358,7 @@ class Lifecycle:
         # After the phase: whoever queues one later sees that the env is closed and ends it himself.
         self._manual.abandon_async(StepReason.CANCELLED_BY_CLOSE)
         core.hub.close()
+        core.streams.close()
 
 
 def keyframe_id(model: mujoco.MjModel, keyframe: str | int | None) -> int | None:

@@ -84,6 +84,7 @@ class Operation(StrEnum):
     SET_CTRL = "set_ctrl"
     SET_STATE = "set_state"
     APPLY_WRENCH = "apply_wrench"
+    SEND = "send"
     READ_STATE = "read_state"
     INFO = "info"
     CLEAR_FAULT = "clear_fault"
@@ -173,6 +174,7 @@ ADMISSION: Final[dict[Operation, Admission]] = {
     Operation.STOP_AT: _WITH_MODEL,
     Operation.SET_CTRL: _WITH_MODEL,
     Operation.APPLY_WRENCH: _WITH_MODEL,
+    Operation.SEND: _WITH_MODEL,
     Operation.READ_STATE: _WITH_MODEL,
     Operation.SCOPED_ACCESS: _UNTIL_SWAP,
     Operation.STEP: _OUTSIDE_LOADING,

@@ -45,7 +45,7 @@ class Plugging:
         self._core = core
         self._stepper = stepper
         self._factory = factory
-        self.host = PluginHost(factory)
+        self.host = PluginHost(factory, streams=core.streams)
         self.callbacks = Callbacks(self._callbacks_changed, guard=self.host.lock)
         self._route: Route | None = None
         self._tasks: list[Task] = []

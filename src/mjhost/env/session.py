@@ -30,6 +30,10 @@ class SessionClock:
         self._high = now
         return now
 
+    def look(self, sim_time: float) -> float:
+        """What ``at`` would say, for a moment within a step, which may yet be undone."""
+        return max(self._high, self._offset + sim_time)
+
     def jump(self, before: float, after: float, earliest: float = 0.0) -> None:
         """``data.time`` was moved from ``before`` to ``after`` by the host; session time stays.
 

@@ -53,6 +53,8 @@ NOT_OFFERED: Final[Mapping[str, str]] = MappingProxyType(
         "model": _PYTHON,
         "sensor": _KEPT,
         "plugins": "handles of live plugins; plugin_statistics lists them",
+        "streams": "each transport pushes records in its own way, and translates them",
+        "send": "takes any of many records; each transport has its own way in for each",
         "events": "a stream: each transport has its own way of pushing, from env.events",
         "step_async": "a future; a transport answers step when it is done, in its own way",
         "rollout": "whole trajectories in and out; for a program beside the env",

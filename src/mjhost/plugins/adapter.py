@@ -34,6 +34,7 @@ from mjhost.plugins.hooks import (
 )
 from mjhost.plugins.plugin import Plugin, keeps_state
 from mjhost.plugins.statistics import PluginStatistics
+from mjhost.streams import PluginStreams
 
 
 class PluginAdapter(ABC):
@@ -59,6 +60,9 @@ class PluginAdapter(ABC):
     def rate_hz(self) -> float | None:
         """Rate of ``pre_step`` and ``post_step`` (Hz, simulation time); None: every step."""
         return None
+
+    def connect(self, streams: PluginStreams) -> None:
+        """Where to publish and to take commands; called before ``load``."""
 
     @abstractmethod
     def load(self, model: Any, data: Any) -> None:
@@ -154,6 +158,7 @@ class PluginHookAdapter(PluginAdapter):
         self._build = build
         self._rate_hz = rate_hz
         self._plugin: Plugin | None = None
+        self._streams: PluginStreams | None = None
         self._bound: dict[str, BoundHook] = {}
         self._load_time = math.nan
         self._reset_time = math.nan
@@ -184,12 +189,18 @@ class PluginHookAdapter(PluginAdapter):
             raise PluginLoadError(f"plugin {self._name!r} ({self._type}) is not loaded")
         return self._plugin
 
+    def connect(self, streams: PluginStreams) -> None:
+        """Keep them for the plugin."""
+        self._streams = streams
+
     def load(self, model: Any, data: Any) -> None:
         """Build the plugin, check its hooks, run its ``load``."""
         started = perf_counter()
         try:
             self._plugin = plugin = self._build()
             plugin.name = self._name
+            if self._streams is not None:
+                plugin.streams = self._streams
             self._rate_hz = self._checked_rate(plugin)
             _check_hooks(plugin, self._name)
             plugin.load(model, data)

@@ -30,6 +30,8 @@ from typing import Any
 import msgspec
 
 from mjhost.errors import (
+    InvalidArgumentError,
+    MjhostError,
     NotLoadedError,
     PluginLoadError,
     ReentrancyError,
@@ -67,6 +69,7 @@ from mjhost.plugins.loading import (
     snapshot,
 )
 from mjhost.plugins.statistics import PluginStatistics
+from mjhost.streams import PluginStreams, Stamp, StreamHub
 
 
 class PluginHost(Dispatch):
@@ -75,11 +78,19 @@ class PluginHost(Dispatch):
     Args:
         factory: called once per generation for a fresh set of adapters.
         lock: the plugin-host lock; made if not given.
+        streams: where adapters publish and take commands; made if not given, without a clock.
     """
 
-    def __init__(self, factory: AdapterFactory, *, lock: OrderedLock | None = None) -> None:
+    def __init__(
+        self,
+        factory: AdapterFactory,
+        *,
+        lock: OrderedLock | None = None,
+        streams: StreamHub | None = None,
+    ) -> None:
         super().__init__(lock or OrderedLock("plugin host lock", LockLevel.PLUGIN_HOST))
         self._factory = factory
+        self._streams = streams or StreamHub(_no_moment)
         self._entries: list[Entry] = []
         self._newest: tuple[ModelGeneration, PluginGeneration] | None = None
         self._load_report: PluginLoadReport | None = None
@@ -307,7 +318,7 @@ class PluginHost(Dispatch):
     ) -> tuple[str, ...]:
         try:
             collect(self._factory, self._entries, failures)
-            load_all(model, data, self._entries, failures)
+            load_all(model, data, self._entries, failures, self._streams_of)
             carried = load_states(self._entries, states, failures, not_carried)
             activate_all(self._entries, failures, self._record)
             assert self._newest is not None
@@ -317,6 +328,21 @@ class PluginHost(Dispatch):
             close_all(self._entries, self._record)
             raise
         return carried
+
+    def _streams_of(self, entry: Entry) -> PluginStreams:
+        site = entry.site("command")
+
+        def enter(handler: Callable[..., Any], *args: Any) -> Any:
+            with self.lock:
+                try:
+                    return calling(site, handler, *args)
+                except MjhostError:  # the command was refused, which is no failure
+                    raise
+                except BaseException as error:
+                    self._record(site, error)
+                    raise
+
+        return PluginStreams(self._streams, entry.name, enter)
 
     def _quiesce_locked(self) -> None:
         active, self._active = self._active, None
@@ -373,6 +399,10 @@ class PluginHost(Dispatch):
         self.lock.release()
         if held_s > LONG_SCOPE_S:
             report_long_scope(held_s)
+
+
+def _no_moment() -> Stamp:
+    raise InvalidArgumentError("a plugin host without an env has no time: publish with a stamp")
 
 
 def _require_statistics(given: Any) -> PluginStatistics:

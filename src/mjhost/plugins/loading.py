@@ -31,6 +31,7 @@ from mjhost.plugins.hooks import (
     calling,
 )
 from mjhost.plugins.statistics import PluginStatistics
+from mjhost.streams import PluginStreams
 
 AdapterFactory = Callable[[], Iterable[PluginAdapter]]
 
@@ -79,7 +80,7 @@ class RateTask(NamedTuple):
 class Entry:
     """One adapter in its generation."""
 
-    __slots__ = ("adapter", "bound", "failure", "name", "rate_hz", "ready", "type")
+    __slots__ = ("adapter", "bound", "failure", "name", "rate_hz", "ready", "streams", "type")
 
     def __init__(self, adapter: PluginAdapter, name: str, type_: str) -> None:
         self.adapter = adapter
@@ -89,6 +90,18 @@ class Entry:
         self.failure: PluginLoadFailure | None = None
         self.rate_hz: float | None = None
         self.bound: dict[str, BoundHook] = {}
+        self.streams: PluginStreams | None = None
+
+    def load(self, model: Any, data: Any, streams: PluginStreams) -> None:
+        """Load the adapter, which may have ``streams`` of its own from here on."""
+        self.streams = streams
+        self.adapter.connect(streams)
+        self.adapter.load(model, data)
+
+    def end_streams(self) -> None:
+        """Nothing is published or taken by it any more; twice is once."""
+        if self.streams is not None:
+            self.streams.close()
 
     def activate(self, report: Report) -> None:
         """Activate the adapter and bind its hooks."""
@@ -201,11 +214,17 @@ def collect(factory: AdapterFactory, entries: list[Entry], failures: Failures) -
         close_all(given, failures.add)
 
 
-def load_all(model: Any, data: Any, entries: list[Entry], failures: Failures) -> None:
+def load_all(
+    model: Any,
+    data: Any,
+    entries: list[Entry],
+    failures: Failures,
+    streams_of: Callable[[Entry], PluginStreams],
+) -> None:
     """The load pass."""
     for entry in entries:
         if entry.failure is None:
-            failures.attempt(entry, "load", entry.adapter.load, model, data)
+            failures.attempt(entry, "load", entry.load, model, data, streams_of(entry))
 
 
 def activate_all(entries: list[Entry], failures: Failures, report: Report) -> None:
@@ -216,6 +235,9 @@ def activate_all(entries: list[Entry], failures: Failures, report: Report) -> No
         if entry.failure is None:
             failures.attempt(entry, "activate", entry.activate, report)
             entry.ready = entry.failure is None
+    for entry in entries:
+        if not entry.ready:
+            entry.end_streams()
 
 
 class SavedPlugin(NamedTuple):
@@ -331,6 +353,8 @@ def close_all(entries: list[Entry], report: Callable[[HookSite, BaseException], 
             interrupt = error
         except BaseException as error:  # noqa: BLE001 - see Failures.attempt
             report(entry.site("close"), error)
+        finally:
+            entry.end_streams()
     if interrupt is not None:
         raise interrupt
 

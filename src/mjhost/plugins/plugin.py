@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final, Self
 import msgspec
 
 from mjhost.plugins.typed_config import build_config
+from mjhost.streams import PluginStreams
 
 
 class Plugin:
@@ -59,6 +60,8 @@ class Plugin:
             instead of with every step.
         config: an instance of ``Config``, or None without one.
         name: the unique name in its env; empty until loaded.
+        streams: from ``load`` on, where it declares the streams that it publishes records to and
+            the inlets by which it takes commands; see ``docs/streams.md``.
     """
 
     Config: ClassVar[type | None] = None
@@ -66,6 +69,7 @@ class Plugin:
     rate_hz: float | None = None
     name: str = ""
     config: Any = None
+    streams: PluginStreams
 
     _mjhost_construction: tuple[tuple[Any, ...], dict[str, Any]]
     _mjhost_skip: list[bool]
@@ -175,7 +179,9 @@ def keeps_state(plugin: Plugin) -> bool:
     return any(name not in _GIVEN for name in vars(plugin))
 
 
-_GIVEN: Final = frozenset({"config", "name", "rate_hz", "_mjhost_construction", "_mjhost_skip"})
+_GIVEN: Final = frozenset(
+    {"config", "name", "rate_hz", "streams", "_mjhost_construction", "_mjhost_skip"}
+)
 
 
 def _field_names(config: Any) -> tuple[str, ...]:
