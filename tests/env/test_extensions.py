@@ -200,7 +200,7 @@ def _alarm(_number, _frame):
 @pytest.mark.parametrize("plugins", [[], [Watcher]], ids=["alone", "hooked"])
 @pytest.mark.parametrize("together", [True, False], ids=["at once", "singly"])
 def test_an_interrupt_surfaces_wherever_it_hits_and_counts_only_whole_steps(
-    fragile, together, plugins
+    fragile, together, plugins, collector_off
 ):
     before, trap = signal.signal(signal.SIGALRM, _alarm), sys.unraisablehook
     try:

@@ -391,7 +391,7 @@ class Interrupt(BaseException):
 
 
 @pytest.fixture
-def interrupts():
+def interrupts(collector_off):
     def handler(_signal, _frame):
         raise Interrupt
 
@@ -449,7 +449,7 @@ def test_an_interrupt_while_yielding_surfaces_with_the_lock_held_again(crew, int
 
 
 @pytest.fixture
-def alarm():
+def alarm(collector_off):
     """Raises ``Interrupt`` once, after some 0.1 ms of this process's own time."""
 
     def handler(_signal, _frame):

@@ -1,7 +1,6 @@
 """Interrupts: whenever they arrive, whoever is entered, they surface as what they are."""
 
 import ctypes
-import gc
 import signal
 import sys
 import traceback
@@ -18,10 +17,9 @@ ROUNDS = 20  # unguarded, most are lost
 
 
 @pytest.fixture
-def alarm():
+def alarm(collector_off):
     """``alarm(seconds)``: an interrupt then; what the interpreter drops is listed."""
     dropped = []
-    gc.disable()  # an interrupt in a finalizer is lost by Python itself
     hook, handler = sys.unraisablehook, signal.signal(signal.SIGALRM, signal.default_int_handler)
     sys.unraisablehook = lambda report: dropped.append(
         (report.exc_type, report.object, traceback.format_tb(report.exc_traceback))
@@ -30,7 +28,6 @@ def alarm():
     signal.setitimer(signal.ITIMER_REAL, 0.0)
     signal.signal(signal.SIGALRM, handler)
     sys.unraisablehook = hook
-    gc.enable()
     assert not dropped
 
 

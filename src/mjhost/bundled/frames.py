@@ -1,0 +1,93 @@
+"""Frames of a model by name, and how they are called in streams.
+
+Owns: which objects are frames: bodies, sites, cameras and geoms, in this order of preference.
+Failure: ``UnknownNameError`` that names what is near.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from mjhost.errors import UnknownNameError, did_you_mean
+from mjhost.state.names import Names, ObjectKind
+from mjhost.state.records import Array
+from mjhost.streams.records import WORLD
+
+_KINDS: Final = {
+    ObjectKind.BODY: ("xpos", "xmat"),
+    ObjectKind.SITE: ("site_xpos", "site_xmat"),
+    ObjectKind.CAMERA: ("cam_xpos", "cam_xmat"),
+    ObjectKind.GEOM: ("geom_xpos", "geom_xmat"),
+}
+
+
+class Frame(NamedTuple):
+    """A frame that moves with the model.
+
+    Attributes:
+        name: of the object.
+        kind: of the object.
+        id: of the object.
+    """
+
+    name: str
+    kind: ObjectKind
+    id: int
+
+    def pose(self, data: Any) -> tuple[Array, Array]:
+        """Position (m, shape (3,)) and rotation matrix (shape (3, 3)) in the world, copies."""
+        place, turn = _KINDS[self.kind]
+        matrix = getattr(data, turn)[self.id].reshape(3, 3).copy()
+        return getattr(data, place)[self.id].copy(), matrix
+
+
+def frame(names: Names, name: str) -> Frame:
+    """The frame called ``name``; ``world`` is body 0.
+
+    Raises:
+        UnknownNameError: no body, site, camera or geom is called so.
+    """
+    if name == WORLD:
+        return Frame(WORLD, ObjectKind.BODY, 0)
+    for kind in _KINDS:
+        if name in names.ids(kind):
+            return Frame(name, kind, names.ids(kind)[name])
+    known = [known for kind in _KINDS for known in names.of(kind) if not known.startswith("#")]
+    raise UnknownNameError(
+        f"no body, site, camera or geom is named {name!r}; {did_you_mean(name, known)}"
+    )
+
+
+def stream_word(name: str) -> str:
+    """A name of the model as a word in the name of a stream."""
+    return re.sub(r"[\s/]+", "_", name) or "_"
+
+
+def quaternion_of(matrix: Array) -> Array:
+    """The unit quaternion w x y z, shape (4,), of a rotation matrix, shape (3, 3); w >= 0."""
+    m = matrix
+    # The largest of the four squares, for accuracy; from it and the off-diagonals the others.
+    squares = np.array(
+        [
+            1.0 + m[0, 0] + m[1, 1] + m[2, 2],
+            1.0 + m[0, 0] - m[1, 1] - m[2, 2],
+            1.0 - m[0, 0] + m[1, 1] - m[2, 2],
+            1.0 - m[0, 0] - m[1, 1] + m[2, 2],
+        ]
+    )
+    cross = np.array(
+        [
+            [0.0, m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]],
+            [m[2, 1] - m[1, 2], 0.0, m[0, 1] + m[1, 0], m[0, 2] + m[2, 0]],
+            [m[0, 2] - m[2, 0], m[0, 1] + m[1, 0], 0.0, m[1, 2] + m[2, 1]],
+            [m[1, 0] - m[0, 1], m[0, 2] + m[2, 0], m[1, 2] + m[2, 1], 0.0],
+        ]
+    )
+    largest = int(np.argmax(squares))
+    quat: Array = cross[largest].copy()
+    quat[largest] = squares[largest]
+    quat /= np.linalg.norm(quat)
+    return -quat if quat[0] < 0.0 else quat
