@@ -12,7 +12,7 @@ from __future__ import annotations
 import zlib
 from collections import deque
 from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
@@ -28,6 +28,9 @@ from mjhost.streams.records import ImuReading, Record, WrenchReading
 
 Maker = Callable[[Array], Record]
 _EVERYTHING = "*"
+
+MOST_LATE: Final = 1 << 16
+"""Most readings that are under way; beyond it the oldest are lost."""
 
 
 class _Stream(NamedTuple):
@@ -119,7 +122,7 @@ class Sensors(Plugin):
         self._noise = SensorNoise(noisy, model.nsensordata, key)
         self._silent = self._noise.is_silent
         self._latencies = [rule.latency for rule in rules]
-        self._under_way: deque[_Late] = deque()
+        self._under_way: deque[_Late] = deque(maxlen=MOST_LATE)
         self._streams: list[_Stream] = []
         for number, channel in enumerate(self._channels):
             name = f"sensors/{stream_word(channel.name)}"
@@ -244,7 +247,7 @@ class Sensors(Plugin):
         """Publishes what has been under way for long enough, in the order of measurement."""
         if not self._under_way:
             return
-        waiting: deque[_Late] = deque()
+        waiting: deque[_Late] = deque(maxlen=MOST_LATE)
         for late in self._under_way:
             if late.due <= step:
                 stream = self._streams[late.stream]

@@ -308,7 +308,7 @@ class TrajectoryPoint(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         time: since its start, s sim.
-        positions: rad or m, in the order of the joints; may be empty if there are velocities.
+        positions: rad or m, in the order of the joints.
         velocities: rad/s or m/s, or empty.
         accelerations: rad/s² or m/s², or empty.
         efforts: N·m or N, added to what the controller commands, or empty.
