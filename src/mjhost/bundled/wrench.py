@@ -48,7 +48,9 @@ class _Wrench(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wrench(Plugin):
-    """Takes ``WrenchCommand`` on ``wrench/<body>``; publishes what acts there, in the world's axes.
+    """Takes ``WrenchCommand`` on ``wrench/<body>``; publishes what acts there.
+
+    What acts is published along the world's axes, about the body's centre of mass.
 
     One of each for every body but the world, or for those in the configuration. Frames are where
     the last step left them.

@@ -9,8 +9,6 @@ Not a goal: time; every record is delivered with the stamp of the step boundary 
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import numpy as np
 import numpy.typing as npt
@@ -246,25 +244,12 @@ class CloudReading(Framed, frozen=True, kw_only=True, eq=False):
     width: int = 0
 
 
-class ImageReading(Framed, frozen=True, kw_only=True, eq=False):
-    """A picture; ``frame`` is the optical frame: z forward, x right, y down.
-
-    Attributes:
-        pixels: ``(h, w, 3)`` uint8 is colour, ``(h, w)`` float32 depth along z in m, ``(h, w)``
-            int32 numbers of what is seen.
-        matrix: of the camera, row-major, shape ``(9,)``, pixels.
-    """
-
-    pixels: npt.NDArray[Any]
-    matrix: Floats
-
-
 class ControllerReading(Record, frozen=True, kw_only=True, eq=False):
     """What a joint controller wants and what it gets.
 
     Attributes:
         names: of the joints.
-        mode: of each: ``idle``, ``position``, ``velocity``, ``effort`` or ``trajectory``.
+        mode: of each: ``idle``, ``position``, ``velocity``, ``effort``, ``trajectory`` or ``limp``.
         desired_position: shape ``(n,)``, rad or m.
         desired_velocity: shape ``(n,)``, rad/s or m/s.
         position: shape ``(n,)``, rad or m.
