@@ -70,7 +70,7 @@ def _bracketed(kind: kinds.Type) -> str:
 
 def _number(kind: kinds.IntType | kinds.FloatType) -> str:
     word = "integer" if isinstance(kind, kinds.IntType) else "number"
-    return f"{word} >= {kind.ge}" if kind.ge is not None else word
+    return f"{word} >= {kind.ge:g}" if kind.ge is not None else word
 
 
 def _one_of(values: list[Any]) -> str:
