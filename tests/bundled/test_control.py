@@ -462,19 +462,38 @@ def test_a_step_that_is_undone_is_controlled_alike_when_it_is_taken_again():
         failing = False
 
         def last_stage(self, model, data):
-            if Fails.failing:
+            if Fails.failing is True:
                 raise ArithmeticError("once")
 
-    gains = {"*": {"ki": 5.0, "integral": 2.0}}
-    with MujocoEnv(MODEL, plugins=[Control(gains=gains), Fails]) as env, make(gains=gains) as twin:
+        def post_step(self, model, data):
+            if Fails.failing == "late":
+                raise ArithmeticError("once")
+
+    config = {
+        "gains": {"*": {"ki": 5.0, "integral": 2.0}},
+        "limits": {"servo": {"velocity": 0.5}},
+    }
+    with MujocoEnv(MODEL, plugins=[Control(**config), Fails]) as env, make(**config) as twin:
         for each in (env, twin):
-            each.send("control/trajectory", way((0.5, 0.4, 0.0)))
-            each.advance(0.2)
-        Fails.failing = True
+            each.send("control/trajectory", way((0.2, 0.4, 0.0)))
+            send(each, "position", servo=1.0)
+            send(each, "velocity", wheel=1.0)
+            each.advance(0.1)
+        for steps in (1, 49, 1):  # the last ends the trajectory
+            for when in (True, "late"):
+                Fails.failing = when
+                with pytest.raises(ArithmeticError):
+                    env.step()
+                Fails.failing = False
+                env.clear_fault()
+            assert trace(env, steps) == trace(twin, steps)
+        Fails.failing = "late"
         with pytest.raises(ArithmeticError):
             env.step()
         Fails.failing = False
         env.clear_fault()
+        for each in (env, twin):
+            send(each, "position", motor=0.1)
         assert trace(env, 200) == trace(twin, 200)
 
 
@@ -549,6 +568,7 @@ def test_joints_that_cannot_be_controlled_are_told_at_load_with_the_reason(confi
         ({"gains": {"motor": {"kp": -1.0}}}, "kp"),
         ({"gains": {"motor": {"kq": 1.0}}}, "kq"),
         ({"limits": {"motor": {"velocity": 0.0}}}, "velocity"),
+        ({"limits": {"motor": {"low": 1.0, "high": 1.0}}}, "low must be below high"),
         ({"rate": 0.0}, "rate"),
         ({"start": "run"}, "start"),
     ],

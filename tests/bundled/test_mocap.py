@@ -98,13 +98,16 @@ def test_a_reached_target_is_forgotten_so_that_others_may_move_the_body():
         assert pose(env)[:3] == [5, 5, 5]
 
 
-def test_a_step_that_is_undone_takes_its_part_of_the_way_again():
+@pytest.mark.parametrize("hook", ["last_stage", "post_step"])
+def test_a_step_that_is_undone_takes_its_part_of_the_way_again(hook):
     class Fails(Plugin):
         failing = True
 
-        def last_stage(self, model, data):
-            if Fails.failing:
-                raise ArithmeticError("once")
+    def fail(self, model, data):
+        if Fails.failing:
+            raise ArithmeticError("once")
+
+    setattr(Fails, hook, fail)
 
     with MujocoEnv(MODEL, plugins=[Mocap(max_speed=1.0), Fails]) as env:
         env.send("mocap/other", to((0.005, 0.0, 0.0)))

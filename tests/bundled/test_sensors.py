@@ -13,6 +13,7 @@ from mjhost.bundled.noise import turned
 from mjhost.bundled.sensor_records import channels
 from mjhost.bundled.sensors import Sensors
 from mjhost.errors import PluginConfigError
+from mjhost.plugins import Plugin
 from mjhost.state.names import Names
 from mjhost.streams.records import (
     ArrayReading,
@@ -305,6 +306,26 @@ def test_a_checkpoint_and_a_reload_of_plugins_go_on_with_bias_and_what_is_under_
         env.restore(checkpoint)
         env.reload_plugins()
         assert noise_of(env, 20) == expected
+
+
+def test_a_step_that_is_undone_walks_once_and_comes_late_once():
+    class Fails(Plugin):
+        failing = False
+
+        def post_step(self, model, data):
+            if Fails.failing:
+                raise ArithmeticError("once")
+
+    with MujocoEnv(MODEL, plugins=[Sensors(**NOISY), Fails]) as env, make(**NOISY) as twin:
+        for each in (env, twin):
+            each.step(7)
+        Fails.failing = True
+        with pytest.raises(ArithmeticError):
+            env.step()
+        Fails.failing = False
+        env.clear_fault()
+        found, expected = noise_of(env, 20), noise_of(twin, 20)
+        assert found == expected[2:]  # what came in the undone step came; none comes twice
 
 
 # -- life ----------------------------------------------------------------------------------------

@@ -3,8 +3,8 @@
 Owns: what each joint is told, in which mode, and the trajectories that are under way.
 Invariants: commands are checked whole before anything changes. Whatever changes hands (the start, a
 mode, a trajectory, the stop and its release), what a drive is told does not jump: the difference
-fades over ``handover``. All times are of the simulation. What is counted once per step is settled
-after it, so that a step that is undone counts once.
+fades over ``handover``. All times are of the simulation. A step that is undone has not been: what
+it changed here is rewound when it is taken again.
 Failure: a command that cannot be is refused with the joint, the limit and the value.
 Not a goal: kinematics; joints of several axes; mimic joints, which the model couples.
 """
@@ -12,7 +12,7 @@ Not a goal: kinematics; joints of several axes; mimic joints, which the model co
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -66,6 +66,20 @@ class _Motion:
 
     def __init__(self, number: int, plan: Trajectory, start: float) -> None:
         self.number, self.plan, self.start = number, plan, start
+
+
+class _Before(NamedTuple):
+    """How things were before the newest step.
+
+    Attributes:
+        time: ``data.time`` then, s sim.
+        joints: what each joint was told.
+        motions: what was under way.
+    """
+
+    time: float
+    joints: list[list[Any]]
+    motions: dict[int, _Motion]
 
 
 class Control(Plugin):
@@ -138,6 +152,7 @@ class Control(Plugin):
         self._last_number = 0
         self._stopped = False
         self._started = False
+        self._before: _Before | None = None
         del data
         self._declare()
 
@@ -180,7 +195,7 @@ class Control(Plugin):
     def _set(self, data: Any, mode: str, values: dict[str, float]) -> None:
         self._refuse_stopped()
         goals = {name: self._checked(name, mode, value) for name, value in values.items()}
-        self._begin(data)
+        self._open(data)
         self._replace(goals, data, "a set point took its place")
         for name, goal in goals.items():
             self._joints[name].settle(data)
@@ -197,10 +212,6 @@ class Control(Plugin):
             raise InvalidArgumentError(
                 f"joint {name!r} is driven by a {kind} servo, which takes no effort"
             )
-        if mode == "position" and kind == "velocity" and not joint.kp:
-            raise InvalidArgumentError(
-                f"joint {name!r} is driven by a velocity servo and has no kp"
-            )
         low, high = joint.bounds(mode)
         if not low <= goal <= high:
             raise InvalidArgumentError(
@@ -211,12 +222,13 @@ class Control(Plugin):
     def _take_trajectory(self, model: Any, data: Any, command: TrajectoryCommand) -> int:
         del model
         self._refuse_stopped()
+        self._rewind(data)
         stamp = self._state.now()
         at = stamp.session_time if command.start is None else number(command.start, "start")
         now = {name: joint.within(data) for name, joint in self._joints.items()}
         plan = planned(command, now)
         self._check_limits(plan)
-        self._begin(data)
+        self._open(data)
         self._replace(plan.joints, data, "another trajectory took its place")
         self._last_number += 1
         start = float(data.time) + (at - stamp.session_time)
@@ -245,11 +257,13 @@ class Control(Plugin):
     def _take_cancel(self, model: Any, data: Any, command: CancelTrajectory) -> int:
         """Cancels, and tells how many."""
         del model
+        self._rewind(data)
         wanted = command.trajectory
         if wanted is not None and wanted not in self._motions:
             raise UnknownNameError(
                 f"no trajectory {wanted!r} is under way; there are {[*self._motions]}"
             )
+        self._open(data)
         numbers = [*self._motions] if wanted is None else [wanted]
         for each in numbers:
             self._hold(self._motions[each].plan.joints, data)
@@ -260,7 +274,7 @@ class Control(Plugin):
         del model
         if bool(command.stop) == self._stopped:
             return
-        self._begin(data)
+        self._open(data)
         self._stopped = bool(command.stop)
         for each in tuple(self._motions):
             self._finish(each, "stopped", "emergency stop")
@@ -285,6 +299,20 @@ class Control(Plugin):
             joint = self._joints[name]
             joint.hold(data)
 
+    def _open(self, data: Any) -> None:
+        """Before a command changes anything: what it changes is not to be rewound any more."""
+        self._rewind(data)
+        self._before = None
+        self._begin(data)
+
+    def _rewind(self, data: Any) -> None:
+        """Forgets a step that was undone: the time is that of its start again."""
+        if self._before is None or self._before.time != float(data.time):
+            return
+        for joint, saved in zip(self._joints.values(), self._before.joints, strict=True):
+            joint.restore(saved)
+        self._motions = dict(self._before.motions)
+
     def _begin(self, data: Any) -> None:
         """What the joints do until they are told something else."""
         if self._started:
@@ -298,7 +326,10 @@ class Control(Plugin):
     def pre_step(self, model: Any, data: Any) -> None:
         """Move the set points on, and tell the drives."""
         self._begin(data)
+        self._rewind(data)
         now, dt = float(data.time), float(model.opt.timestep)
+        saved = [joint.saved() for joint in self._joints.values()]
+        self._before = _Before(now, saved, dict(self._motions))
         for motion in self._motions.values():
             self._follow(motion, now + dt)
         forces = None if self._compensation is None else self._compensation.of(data)
@@ -401,6 +432,7 @@ class Control(Plugin):
         for each in tuple(self._motions):
             self._finish(each, "cancelled", "the simulation was reset")
         self._stopped = self._started = False
+        self._before = None
         for joint in self._joints.values():
             joint.restore(("idle", 0.0, 0.0, 0.0, 0.0, 0.0, None, 0.0, 0.0))
 
@@ -416,6 +448,7 @@ class Control(Plugin):
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on with it, as far as the joints are there."""
+        self._before = None
         for name, saved in state["joints"].items():
             if name in self._joints:
                 self._joints[name].restore(saved)

@@ -2,7 +2,7 @@
 
 Owns: ``Gains``, ``Limits``, ``JointControl``.
 Invariants: what a drive is told does not jump when a mode begins: the difference to what it was
-told last fades. An undone step counts once: only ``integrate`` counts, after the step.
+told last fades.
 Not a goal: what comes from where; ``mjhost.bundled.control`` knows.
 """
 
@@ -50,6 +50,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     high: float = math.inf
     velocity: _Positive = math.inf
     effort: _NotNegative = math.inf
+
+    def __post_init__(self) -> None:
+        """Refuse a range that has nothing in it."""
+        if not self.low < self.high:
+            raise ValueError(f"low must be below high, got {self.low} and {self.high}")
 
 
 class JointControl:

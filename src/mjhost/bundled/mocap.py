@@ -65,6 +65,7 @@ class Mocap(Plugin):
         self._rows = {n: row(model, self._names, n) for n in chosen} if chosen else all_rows
         self._speeds = self.config.max_speed, self.config.max_turn
         self._targets: dict[str, _Target] = {}
+        self._before: tuple[float, dict[str, _Target]] | None = None
         self._outlets: dict[str, Outlet[PoseReading]] = {}
         for body in self._rows:
             name = f"mocap/{stream_word(body)}"
@@ -77,6 +78,8 @@ class Mocap(Plugin):
             place = position(command.position, f"position of {body!r}")
             turn = quaternion(command.orientation, f"orientation of {body!r}")
             origin, matrix = frame(self._names, command.frame).pose(data)
+            self._rewind(data)
+            self._before = None
             target = _Target(origin + matrix @ place, product(quaternion_of(matrix), turn))
             if math.isinf(self.config.max_speed) and math.isinf(self.config.max_turn):
                 self._targets.pop(body, None)
@@ -88,8 +91,10 @@ class Mocap(Plugin):
 
     def pre_step(self, model: Any, data: Any) -> None:
         """Take the bodies one step nearer to their targets."""
+        self._rewind(data)
         if not self._targets:
             self.skip_timing()
+        self._before = float(data.time), dict(self._targets)
         way, angle = (most * model.opt.timestep for most in self._speeds)
         for body, target in self._targets.items():
             place, turn = data.mocap_pos[self._rows[body]], data.mocap_quat[self._rows[body]]
@@ -100,6 +105,11 @@ class Mocap(Plugin):
                 _turned(turn, target.orientation, angle),
             )
 
+    def _rewind(self, data: Any) -> None:
+        """Takes back what a step that was undone forgot: the time is that of its start again."""
+        if self._before is not None and self._before[0] == float(data.time):
+            self._targets = dict(self._before[1])
+
     def _put(self, data: Any, body: str, place: Array, turn: Array) -> None:
         data.mocap_pos[self._rows[body]] = place
         data.mocap_quat[self._rows[body]] = turn
@@ -107,7 +117,6 @@ class Mocap(Plugin):
     def post_step(self, model: Any, data: Any) -> None:
         """Forget the targets that are reached, and publish where the bodies are."""
         del model
-        # Here and not in pre_step: the step that got there may have been undone.
         for body, target in tuple(self._targets.items()):
             index = self._rows[body]
             if np.array_equal(data.mocap_pos[index], target.position) and np.array_equal(
@@ -127,6 +136,7 @@ class Mocap(Plugin):
 
     def reset(self) -> None:
         """Forget the targets: the bodies are where the reset put them."""
+        self._before = None
         self._targets.clear()
 
     def save_state(self) -> dict[str, Any]:
@@ -135,6 +145,7 @@ class Mocap(Plugin):
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on to them, as far as the bodies are there."""
+        self._before = None
         kept = {body: vector(state[body], 7, f"target of {body!r}") for body in state}
         self._targets = {
             body: _Target(pose[:3], pose[3:]) for body, pose in kept.items() if body in self._rows

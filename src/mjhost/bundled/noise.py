@@ -103,10 +103,14 @@ class SensorNoise:
     def restart(self) -> None:
         """The bias is that of the start."""
         self.bias = self._start * self._drawn(0, 1).standard_normal(len(self._start))
+        self._walked = -1, self.bias  # the newest step, and the bias before it
 
     def walk(self, step: int, seconds: float) -> None:
-        """Lets the bias walk for as long, up to ``step``."""
+        """Lets the bias walk for as long, up to ``step``; for a step taken again, once."""
         if self._walks:
+            if self._walked[0] == step:
+                self.bias = self._walked[1]
+            self._walked = step, self.bias
             drawn = self._drawn(step, 2).standard_normal(len(self.bias))
             self.bias = self.bias + self._walk * math.sqrt(seconds) * drawn
 
@@ -133,6 +137,7 @@ class SensorNoise:
     def load(self, state: Mapping[str, Any]) -> None:
         """Go on with it."""
         self.bias = vector(state["bias"], len(self.bias), "bias")
+        self._walked = -1, self.bias
 
     def _drawn(self, step: int, purpose: int) -> np.random.Generator:
         key = np.random.SeedSequence([self._seed, purpose, step])

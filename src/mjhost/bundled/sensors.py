@@ -225,6 +225,8 @@ class Sensors(Plugin):
         self._deliver(stamp.step)
 
     def _tell(self, wanted: list[int], truth: Array, stamp: Stamp, dt: float) -> None:
+        while self._under_way and self._under_way[-1].stamp.step >= stamp.step:
+            self._under_way.pop()  # of this step before it was undone
         if self._silent:
             values, dropped = truth.copy(), None
         else:
