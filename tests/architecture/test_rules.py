@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import tomllib
 
@@ -9,7 +10,7 @@ import pytest
 
 from tests.architecture import rules
 from tests.architecture.allowed import ALLOWED
-from tests.architecture.source import PACKAGE, ROOT, TESTS, Source, sources
+from tests.architecture.source import PACKAGE, ROOT, TESTS, Source, Violation, sources
 
 LONG_FUNCTION = "def f():\n" + "    x = 1\n" * 60
 
@@ -154,9 +155,20 @@ def test_violations_name_file_scope_and_line():
     assert str(violation).startswith("env/x.py:A.f (line 3): ")
 
 
+@functools.cache
+def _violations(tree) -> dict[str, list[Violation]]:
+    """By rule, what breaks it in a tree: each file is parsed once for all rules, and let go."""
+    of_tree = rules.PACKAGE_RULES if tree == PACKAGE else rules.TEST_RULES
+    found: dict[str, list[Violation]] = {rule.__name__: [] for rule in of_tree}
+    for source in sources(tree):
+        for rule in of_tree:
+            found[rule.__name__] += rule(source)
+    return found
+
+
 def _not_allowed(rule, tree) -> list[str]:
     allowed = ALLOWED.get(rule.__name__, {})
-    found = [violation for source in sources(tree) for violation in rule(source)]
+    found = _violations(tree)[rule.__name__]
     stale = set(allowed) - {violation.place for violation in found}
     return [str(violation) for violation in found if violation.place not in allowed] + [
         f"{place}: stands in the allow-list and is no violation" for place in sorted(stale)
