@@ -134,6 +134,20 @@ def test_one_call_finds_what_single_rays_find():
         assert found == pytest.approx(single if 0 <= single <= 30 else math.inf, rel=1e-6)
 
 
+def test_a_floor_is_seen_however_far_its_middle_is():
+    floor = """
+    <mujoco><worldbody>
+      <geom type="plane" size="0 0 1"/>
+      <body name="robot" pos="0 0 1"><freejoint/><geom size=".1"/><site name="scanner"/></body>
+    </worldbody></mujoco>"""
+
+    def drive(env):
+        env.set_body_state("robot", pos=(40.0, 30.0, 1.0), quat=(1.0, 0.0, 1.0, 0.0))  # x down
+
+    record = scan(model=floor, prepare=drive, angle_min=0.0, angle_max=0.0, beams=1, range_max=10.0)
+    assert record.ranges[0] == pytest.approx(1.0, abs=0.01)
+
+
 def test_what_bends_is_seen_where_it_is():
     bending = """
     <mujoco><option gravity="0 0 0"/>

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mjhost.bundled.frames import Frame
+from mjhost.options.table import engine_version
 from mjhost.state.kinematics import PresentKinematics
 from mjhost.state.names import ObjectKind
 from mjhost.state.records import Array
@@ -30,6 +31,7 @@ MOST_RAYS: Final = 1 << 20
 """Most rays of one fan."""
 
 _GROUPS: Final = 6
+_GRAIN: Final = 1e-9
 
 NotNegative = Annotated[float, msgspec.Meta(ge=0.0)]
 Positive = Annotated[float, msgspec.Meta(gt=0.0)]
@@ -113,6 +115,8 @@ class RayFan:
         self._normals = np.empty((count, 3)) if config.intensity == "cosine" else None
         self._geoms = np.empty(count, np.int32)
         self._distances = np.empty(count)
+        planes = model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE
+        self._planes = np.flatnonzero(planes) if engine_version() < (4, 0) else np.empty(0, int)
 
     def cast(self, data: mujoco.MjData) -> Array:
         """Distances in the present state, shape ``(n,)``, m; ``inf`` where nothing is hit.
@@ -137,13 +141,21 @@ class RayFan:
             self._distances,
             normals,
             len(self._distances),
-            self._cutoff,
+            self._reach(now, origin),
         )
         if self._flexes:
             self._meet_flexes(now, origin)
         found = self._distances
         found[(found < 0.0) | (found > self._cutoff)] = np.inf
         return found
+
+    def _reach(self, now: mujoco.MjData, origin: Array) -> float:
+        """How far the engine is to look; 3.x takes planes to be no larger than their centres."""
+        if not len(self._planes):
+            return self._cutoff
+        away = now.geom_xpos[self._planes] - origin
+        farthest = float(np.sqrt(np.einsum("ij,ij->i", away, away).max()))
+        return max(self._cutoff, farthest * (1.0 + _GRAIN))
 
     def _meet_flexes(self, now: mujoco.MjData, origin: Array) -> None:
         """Shortens the rays that meet a flex before anything else."""
