@@ -13,7 +13,7 @@ import mujoco
 import numpy as np
 from _harness import Figure, Sample, Settings, main, paired, time_ratio, timed
 
-from mjhost.bundled.frames import Frame
+from mjhost.bundled.frames import Frame, Mount
 from mjhost.bundled.laser import Laser
 from mjhost.bundled.rays import RayFan, directions
 from mjhost.state.names import ObjectKind
@@ -35,7 +35,7 @@ def run(settings: Settings) -> list[Figure]:
     mujoco.mj_forward(model, data)
     ways = directions(np.linspace(-math.pi, math.pi, RAYS, endpoint=False), [0.0])
     config = Laser(frame="scanner").config
-    fan = RayFan(model, Frame("scanner", ObjectKind.SITE, 0), ways, config)
+    fan = RayFan(model, Mount(Frame("scanner", ObjectKind.SITE, 0)), ways, config)
     origin, matrix = data.site_xpos[0].copy(), data.site_xmat[0].reshape(3, 3).copy()
     geom = np.zeros(1, np.int32)
 

@@ -1,4 +1,4 @@
-"""Frames of a model by name, and how they are called in streams.
+"""Frames of a model by name, what is mounted in them, and how they are called in streams.
 
 Owns: which objects are frames: bodies, sites, cameras and geoms, in this order of preference.
 Failure: ``UnknownNameError`` that names what is near.
@@ -7,11 +7,13 @@ Failure: ``UnknownNameError`` that names what is near.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from mjhost.errors import UnknownNameError, did_you_mean
+from mjhost.state import poses
 from mjhost.state.names import Names, ObjectKind
 from mjhost.state.records import Array
 from mjhost.streams.records import WORLD
@@ -44,6 +46,46 @@ class Frame(NamedTuple):
         return getattr(data, place)[self.id].copy(), matrix
 
 
+class Mount:
+    """A pose in a frame, which turns and moves with it.
+
+    Args:
+        frame: the frame.
+        position: in the frame, m.
+        orientation: in the frame, w x y z of any length but 0.
+
+    Attributes:
+        frame: as given.
+        position: as given, shape ``(3,)``.
+        orientation: as a unit quaternion, shape ``(4,)``.
+        is_displaced: whether it is another pose than that of the frame.
+
+    Raises:
+        InvalidArgumentError: position or orientation is none.
+    """
+
+    __slots__ = ("_matrix", "frame", "is_displaced", "orientation", "position")
+
+    def __init__(
+        self,
+        frame: Frame,
+        position: Sequence[float] = (0.0, 0.0, 0.0),
+        orientation: Sequence[float] = (1.0, 0.0, 0.0, 0.0),
+    ) -> None:
+        self.frame = frame
+        self.position = poses.position(position, "position")
+        self.orientation = poses.quaternion(orientation, "orientation")
+        self.is_displaced = bool(self.position.any() or self.orientation[1:].any())
+        self._matrix = poses.rotated(np.eye(3), self.orientation[None]).T
+
+    def pose(self, data: Any) -> tuple[Array, Array]:
+        """Position (m, shape (3,)) and rotation matrix (shape (3, 3)) in the world, copies."""
+        place, turn = self.frame.pose(data)
+        if not self.is_displaced:
+            return place, turn
+        return place + turn @ self.position, turn @ self._matrix
+
+
 def frame(names: Names, name: str) -> Frame:
     """The frame called ``name``; ``world`` is body 0.
 
@@ -55,10 +97,14 @@ def frame(names: Names, name: str) -> Frame:
     for kind in _KINDS:
         if name in names.ids(kind):
             return Frame(name, kind, names.ids(kind)[name])
-    known = [known for kind in _KINDS for known in names.of(kind) if not known.startswith("#")]
     raise UnknownNameError(
-        f"no body, site, camera or geom is named {name!r}; {did_you_mean(name, known)}"
+        f"no body, site, camera or geom is named {name!r}; {did_you_mean(name, frame_names(names))}"
     )
+
+
+def frame_names(names: Names) -> list[str]:
+    """Names of all frames, in the order of preference."""
+    return [known for kind in _KINDS for known in names.of(kind) if not known.startswith("#")]
 
 
 def stream_word(name: str) -> str:

@@ -1,8 +1,7 @@
 """A 3-D scanner.
 
-Owns: the order of its points: ring by ring from below, each from the least azimuth on.
-Failure: a frame that is not there, or a pattern without beams, is told when it is loaded.
-Not a goal: motion within a scan; all beams of one go out at the same moment.
+Owns: the order of its points: ring by ring as given or from below, each from the least azimuth on.
+Failure: a pattern without beams is refused by the configuration.
 """
 
 from __future__ import annotations
@@ -13,24 +12,23 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import numpy as np
 
-from mjhost.bundled.frames import frame, stream_word
-from mjhost.bundled.rays import MOST_RAYS, RangeConfig, RangeModel, RayFan, directions
-from mjhost.plugins import Plugin
-from mjhost.state.names import Names
+from mjhost.bundled.instrument import RangeConfig, Ranges
+from mjhost.bundled.range_finder import RangeFinder
+from mjhost.bundled.rays import MOST_RAYS, directions
 from mjhost.state.records import Array
-from mjhost.streams.records import CloudReading
+from mjhost.streams.records import CloudReading, Record
 
 _Angle = Annotated[float, msgspec.Meta(ge=-2 * math.pi, le=2 * math.pi)]
 _Rise = Annotated[float, msgspec.Meta(ge=-math.pi / 2, le=math.pi / 2)]
 
 
-class Lidar(Plugin):
+class Lidar(RangeFinder):
     """Publishes ``CloudReading``: the points that rings of beams hit, in coordinates of a frame.
 
     Poses are those of the present state.
     """
 
-    stateless: ClassVar[bool] = True
+    record: ClassVar[type[Record]] = CloudReading
 
     class Config(RangeConfig, frozen=True, kw_only=True):
         """What can be chosen.
@@ -86,49 +84,26 @@ class Lidar(Plugin):
             full = self.azimuth_max - self.azimuth_min > 2 * math.pi - 1e-9
             return np.linspace(self.azimuth_min, self.azimuth_max, self.columns, endpoint=not full)
 
-    def __init__(self, config: Any = None, /, **values: Any) -> None:
-        super().__init__(config, **values)
-        self.rate_hz = self.config.rate
+    def directions(self) -> Array:
+        """Ring by ring from below, each from the least azimuth on."""
+        return directions(self.config.azimuths, self.config.heights)
 
     def load(self, model: Any, data: Any) -> None:
         """Look the frame up and lay out the beams."""
-        del data
-        config = self.config
-        heights = config.heights
-        pattern = directions(config.azimuths, heights)
-        self._fan = RayFan(model, frame(Names(model), config.frame), pattern, config)
-        self._rings = np.repeat(np.arange(len(heights), dtype=np.uint16), config.columns)
-        stream = config.stream or stream_word(self.name)
-        self._model = RangeModel(config, stream)
-        self._out = self.streams.declare(stream, CloudReading)
+        rings = np.arange(len(self.config.heights), dtype=np.uint16)
+        self._rings = np.repeat(rings, self.config.columns)
+        super().load(model, data)
 
-    def post_step(self, model: Any, data: Any) -> None:
-        """Scan, if anybody listens."""
-        del model
-        if not self._out.wanted:
-            self.skip_timing()
-            return
-        stamp = self._out.now()
-        ranges = self._model.readings(self._fan.cast(data), stamp.step)
-        self._out.publish(self._cloud(ranges), stamp)
-
-    def _cloud(self, ranges: Any) -> CloudReading:
-        config, intensities = self.config, self._fan.cosines()
-        hit = np.isfinite(ranges)
-        if config.organised:
-            reach = np.where(hit, ranges, np.nan)
-            points = (self._fan.directions * reach[:, None]).astype(np.float32)
-            return CloudReading(
-                frame=config.frame,
-                points=points,
-                rings=self._rings,
-                intensities=intensities,
-                width=config.columns,
-            )
-        points = (self._fan.directions[hit] * ranges[hit, None]).astype(np.float32)
+    def reading(self, ranges: Ranges, intensities: Ranges, period: float) -> Any:
+        """One cloud."""
+        del period
+        organised, hit = self.config.organised, np.isfinite(ranges)
+        kept = slice(None) if organised else hit
+        reach = np.where(hit, ranges, np.nan)[kept]
         return CloudReading(
-            frame=config.frame,
-            points=points,
-            rings=self._rings[hit],
-            intensities=intensities[hit] if len(intensities) else intensities,
+            frame=self.label,
+            points=(self.fan.directions[kept] * reach[:, None]).astype(np.float32),
+            rings=self._rings[kept],
+            intensities=intensities[kept] if len(intensities) else intensities,
+            width=self.config.columns if organised else 0,
         )
