@@ -7,6 +7,7 @@ some. ``make bench ARGS=--write-docs`` makes it anew for both.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import asdict
@@ -30,6 +31,12 @@ def main() -> int:
     arguments = flags.parse_args()
     if arguments.write_docs and arguments.quick:
         flags.error("--write-docs needs the full rounds, take --quick away")
+    if arguments.write_docs and arguments.only and not_recorded():
+        flags.error(
+            "--write-docs with --only would drop all other lines of the page: the records of "
+            f"{', '.join(not_recorded())} are not in {RECORDS.relative_to(ROOT)}; run it without "
+            "--only on each engine first"
+        )
     about, figures = machine(), []
     for script in sorted(HERE.glob(f"{arguments.only or 'bench_*'}.py")):
         figures += records_of(script, arguments)
@@ -42,6 +49,12 @@ def main() -> int:
         keep(about, figures)
         write_page()
     return 0 if figures else 1
+
+
+def not_recorded() -> list[str]:
+    """Engines of the page whose records are not at hand."""
+    engines = re.findall(r"^## MuJoCo (\S+)$", PAGE.read_text(), re.MULTILINE)
+    return [engine for engine in engines if not (RECORDS / f"{engine}.json").is_file()]
 
 
 def records_of(script: Path, arguments) -> list[Figure]:
