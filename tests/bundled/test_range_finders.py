@@ -236,7 +236,7 @@ def test_noise_depends_on_seed_and_step_and_not_on_who_listens():
 # -- life ----------------------------------------------------------------------------------------
 
 
-def test_without_a_listener_nothing_is_cast(monkeypatch):
+def test_without_a_listener_nothing_is_cast():
     with MujocoEnv(MODEL, plugins=[Laser(**FOUR)]) as env:
         env.step(10)
         timing = env.plugin_statistics[0].hooks["post_step"]

@@ -21,6 +21,7 @@ from mjhost.bundled.compensation import Compensation
 from mjhost.bundled.drives import drives
 from mjhost.bundled.joint_control import Gains, JointControl, Limits
 from mjhost.bundled.trajectory import Trajectory, planned
+from mjhost.bundled.undone import StepMemory
 from mjhost.errors import InvalidArgumentError, PluginLoadError, UnknownNameError, did_you_mean
 from mjhost.plugins import Plugin
 from mjhost.state.names import Names
@@ -72,12 +73,10 @@ class _Before(NamedTuple):
     """How things were before the newest step.
 
     Attributes:
-        time: ``data.time`` then, s sim.
         joints: what each joint was told.
         motions: what was under way.
     """
 
-    time: float
     joints: list[list[Any]]
     motions: dict[int, _Motion]
 
@@ -152,7 +151,7 @@ class Control(Plugin):
         self._last_number = 0
         self._stopped = False
         self._started = False
-        self._before: _Before | None = None
+        self._memory: StepMemory[_Before] = StepMemory()
         del data
         self._declare()
 
@@ -296,22 +295,22 @@ class Control(Plugin):
     def _hold(self, names: Iterable[str], data: Any) -> None:
         """Keeps joints where they are, within their limits."""
         for name in names:
-            joint = self._joints[name]
-            joint.hold(data)
+            self._joints[name].hold(data)
 
     def _open(self, data: Any) -> None:
         """Before a command changes anything: what it changes is not to be rewound any more."""
         self._rewind(data)
-        self._before = None
+        self._memory.forget()
         self._begin(data)
 
     def _rewind(self, data: Any) -> None:
-        """Forgets a step that was undone: the time is that of its start again."""
-        if self._before is None or self._before.time != float(data.time):
+        """Takes back what a step that was undone has changed here."""
+        before = self._memory.recall(data)
+        if before is None:
             return
-        for joint, saved in zip(self._joints.values(), self._before.joints, strict=True):
+        for joint, saved in zip(self._joints.values(), before.joints, strict=True):
             joint.restore(saved)
-        self._motions = dict(self._before.motions)
+        self._motions = dict(before.motions)
 
     def _begin(self, data: Any) -> None:
         """What the joints do until they are told something else."""
@@ -329,7 +328,7 @@ class Control(Plugin):
         self._rewind(data)
         now, dt = float(data.time), float(model.opt.timestep)
         saved = [joint.saved() for joint in self._joints.values()]
-        self._before = _Before(now, saved, dict(self._motions))
+        self._memory.keep(data, _Before(saved, dict(self._motions)))
         for motion in self._motions.values():
             self._follow(motion, now + dt)
         forces = None if self._compensation is None else self._compensation.of(data)
@@ -432,7 +431,7 @@ class Control(Plugin):
         for each in tuple(self._motions):
             self._finish(each, "cancelled", "the simulation was reset")
         self._stopped = self._started = False
-        self._before = None
+        self._memory.forget()
         for joint in self._joints.values():
             joint.restore(("idle", 0.0, 0.0, 0.0, 0.0, 0.0, None, 0.0, 0.0))
 
@@ -448,7 +447,7 @@ class Control(Plugin):
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on with it, as far as the joints are there."""
-        self._before = None
+        self._memory.forget()
         for name, saved in state["joints"].items():
             if name in self._joints:
                 self._joints[name].restore(saved)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+import mujoco
 import numpy as np
 
 from mjhost.errors import UnknownNameError, did_you_mean
@@ -92,14 +93,22 @@ def frame(names: Names, name: str) -> Frame:
     Raises:
         UnknownNameError: no body, site, camera or geom is called so.
     """
+    found = known_frame(names, name)
+    if found is not None:
+        return found
+    raise UnknownNameError(
+        f"no body, site, camera or geom is named {name!r}; {did_you_mean(name, frame_names(names))}"
+    )
+
+
+def known_frame(names: Names, name: str) -> Frame | None:
+    """The frame called ``name``, if there is one."""
     if name == WORLD:
         return Frame(WORLD, ObjectKind.BODY, 0)
     for kind in _KINDS:
         if name in names.ids(kind):
             return Frame(name, kind, names.ids(kind)[name])
-    raise UnknownNameError(
-        f"no body, site, camera or geom is named {name!r}; {did_you_mean(name, frame_names(names))}"
-    )
+    return None
 
 
 def frame_names(names: Names) -> list[str]:
@@ -113,27 +122,7 @@ def stream_word(name: str) -> str:
 
 
 def quaternion_of(matrix: Array) -> Array:
-    """The unit quaternion w x y z, shape (4,), of a rotation matrix, shape (3, 3); w >= 0."""
-    m = matrix
-    # The largest of the four squares, for accuracy; from it and the off-diagonals the others.
-    squares = np.array(
-        [
-            1.0 + m[0, 0] + m[1, 1] + m[2, 2],
-            1.0 + m[0, 0] - m[1, 1] - m[2, 2],
-            1.0 - m[0, 0] + m[1, 1] - m[2, 2],
-            1.0 - m[0, 0] - m[1, 1] + m[2, 2],
-        ]
-    )
-    cross = np.array(
-        [
-            [0.0, m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]],
-            [m[2, 1] - m[1, 2], 0.0, m[0, 1] + m[1, 0], m[0, 2] + m[2, 0]],
-            [m[0, 2] - m[2, 0], m[0, 1] + m[1, 0], 0.0, m[1, 2] + m[2, 1]],
-            [m[1, 0] - m[0, 1], m[0, 2] + m[2, 0], m[1, 2] + m[2, 1], 0.0],
-        ]
-    )
-    largest = int(np.argmax(squares))
-    quat: Array = cross[largest].copy()
-    quat[largest] = squares[largest]
-    quat /= np.linalg.norm(quat)
-    return -quat if quat[0] < 0.0 else quat
+    """The unit quaternion w x y z, shape (4,), of a rotation matrix, shape (3, 3)."""
+    quat: Array = np.empty(4)
+    mujoco.mju_mat2Quat(quat, matrix.reshape(-1))
+    return quat

@@ -10,13 +10,13 @@ Not a goal: what a ray meets; see ``mjhost.bundled.rays``.
 
 from __future__ import annotations
 
-import zlib
 from typing import Annotated, Final, Literal
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from mjhost.bundled.noise import drawn
 from mjhost.state import poses
 from mjhost.state.records import Array
 
@@ -102,7 +102,7 @@ class RangeModel:
 
     def __init__(self, config: RangeConfig, stream: str) -> None:
         self._config = config
-        self._key = (config.seed << 32) + zlib.crc32(stream.encode())
+        self._stream = stream
 
     def readings(self, distances: Array, step: int) -> Ranges:
         """Readings of ``distances`` (m) in step ``step``, a new array of the same shape."""
@@ -110,9 +110,7 @@ class RangeModel:
         read = distances.copy()
         hit = np.isfinite(read)
         if config.sigma or config.sigma_relative or config.dropout:
-            key = np.random.SeedSequence([self._key, step])
-            noise = np.random.Generator(np.random.Philox(key))
-            self._disturb(read, hit, noise)
+            self._disturb(read, hit, drawn(config.seed, self._stream, step))
         if config.resolution:
             read[hit] = np.round(read[hit] / config.resolution) * config.resolution
         read[hit & (read > config.range_max)] = np.inf

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from mjhost.bundled.frames import frame, quaternion_of, stream_word
+from mjhost.bundled.undone import StepMemory
 from mjhost.errors import PluginLoadError
 from mjhost.plugins import Plugin
 from mjhost.state.mocap import mocap_names, row
@@ -65,7 +66,7 @@ class Mocap(Plugin):
         self._rows = {n: row(model, self._names, n) for n in chosen} if chosen else all_rows
         self._speeds = self.config.max_speed, self.config.max_turn
         self._targets: dict[str, _Target] = {}
-        self._before: tuple[float, dict[str, _Target]] | None = None
+        self._memory: StepMemory[dict[str, _Target]] = StepMemory()
         self._outlets: dict[str, Outlet[PoseReading]] = {}
         for body in self._rows:
             name = f"mocap/{stream_word(body)}"
@@ -78,8 +79,8 @@ class Mocap(Plugin):
             place = position(command.position, f"position of {body!r}")
             turn = quaternion(command.orientation, f"orientation of {body!r}")
             origin, matrix = frame(self._names, command.frame).pose(data)
-            self._rewind(data)
-            self._before = None
+            self._targets = dict(self._memory.recall(data) or self._targets)
+            self._memory.forget()
             target = _Target(origin + matrix @ place, product(quaternion_of(matrix), turn))
             if math.isinf(self.config.max_speed) and math.isinf(self.config.max_turn):
                 self._targets.pop(body, None)
@@ -91,10 +92,10 @@ class Mocap(Plugin):
 
     def pre_step(self, model: Any, data: Any) -> None:
         """Take the bodies one step nearer to their targets."""
-        self._rewind(data)
+        self._targets = dict(self._memory.recall(data) or self._targets)
         if not self._targets:
             self.skip_timing()
-        self._before = float(data.time), dict(self._targets)
+        self._memory.keep(data, dict(self._targets))
         way, angle = (most * model.opt.timestep for most in self._speeds)
         for body, target in self._targets.items():
             place, turn = data.mocap_pos[self._rows[body]], data.mocap_quat[self._rows[body]]
@@ -104,11 +105,6 @@ class Mocap(Plugin):
                 _nearer(place, target.position, way),
                 _turned(turn, target.orientation, angle),
             )
-
-    def _rewind(self, data: Any) -> None:
-        """Takes back what a step that was undone forgot: the time is that of its start again."""
-        if self._before is not None and self._before[0] == float(data.time):
-            self._targets = dict(self._before[1])
 
     def _put(self, data: Any, body: str, place: Array, turn: Array) -> None:
         data.mocap_pos[self._rows[body]] = place
@@ -136,7 +132,7 @@ class Mocap(Plugin):
 
     def reset(self) -> None:
         """Forget the targets: the bodies are where the reset put them."""
-        self._before = None
+        self._memory.forget()
         self._targets.clear()
 
     def save_state(self) -> dict[str, Any]:
@@ -145,7 +141,7 @@ class Mocap(Plugin):
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on to them, as far as the bodies are there."""
-        self._before = None
+        self._memory.forget()
         kept = {body: vector(state[body], 7, f"target of {body!r}") for body in state}
         self._targets = {
             body: _Target(pose[:3], pose[3:]) for body, pose in kept.items() if body in self._rows

@@ -10,6 +10,7 @@ Not a goal: what a number means, but that an orientation stays one.
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
@@ -17,6 +18,7 @@ import msgspec
 import numpy as np
 
 from mjhost.state.numbers import vector
+from mjhost.state.poses import product
 from mjhost.state.records import Array
 
 _NotNegative = Annotated[float, msgspec.Meta(ge=0.0)]
@@ -68,14 +70,15 @@ class SensorNoise:
         channels: the sensors.
         size: how many numbers there are altogether.
         seed: of everything that is drawn.
+        name: of whoever draws; another one draws other numbers.
 
     Attributes:
         bias: the present bias of each number, shape ``(size,)``.
     """
 
-    def __init__(self, channels: Sequence[Channel], size: int, seed: int) -> None:
+    def __init__(self, channels: Sequence[Channel], size: int, seed: int, name: str) -> None:
         self._channels = channels
-        self._seed = seed
+        self._seed, self._name = seed, name
         self._sigma, self._start, self._walk, self._step = (
             _spread(channels, size, name) for name in ("sigma", "bias", "bias_walk", "resolution")
         )
@@ -111,8 +114,8 @@ class SensorNoise:
             if self._walked[0] == step:
                 self.bias = self._walked[1]
             self._walked = step, self.bias
-            drawn = self._drawn(step, 2).standard_normal(len(self.bias))
-            self.bias = self.bias + self._walk * math.sqrt(seconds) * drawn
+            way = self._drawn(step, 2).standard_normal(len(self.bias))
+            self.bias = self.bias + self._walk * math.sqrt(seconds) * way
 
     def readings(self, truth: Array, step: int) -> Array:
         """Readings in place of ``truth``, a new array."""
@@ -140,8 +143,13 @@ class SensorNoise:
         self._walked = -1, self.bias
 
     def _drawn(self, step: int, purpose: int) -> np.random.Generator:
-        key = np.random.SeedSequence([self._seed, purpose, step])
-        return np.random.Generator(np.random.Philox(key))
+        return drawn(self._seed, self._name, purpose, step)
+
+
+def drawn(seed: int, name: str, *moment: int) -> np.random.Generator:
+    """What draws the same numbers again for the same seed, name and moment."""
+    key = np.random.SeedSequence([seed, zlib.crc32(name.encode()), *moment])
+    return np.random.Generator(np.random.Philox(key))
 
 
 def turned(quat: Array, turn: Array) -> Array:
@@ -149,17 +157,8 @@ def turned(quat: Array, turn: Array) -> Array:
     angle = float(np.linalg.norm(turn))
     if angle == 0.0:
         return quat.copy()
-    s = math.sin(0.5 * angle) / angle
-    w, (x, y, z) = math.cos(0.5 * angle), (turn * s).tolist()
-    a, b, c, d = quat.tolist()
-    return np.array(
-        [
-            a * w - b * x - c * y - d * z,
-            a * x + b * w + c * z - d * y,
-            a * y - b * z + c * w + d * x,
-            a * z + b * y - c * x + d * w,
-        ]
-    )
+    half = 0.5 * angle
+    return product(quat, np.concatenate(([math.cos(half)], turn * (math.sin(half) / angle))))
 
 
 def _spread(channels: Sequence[Channel], size: int, name: str) -> Array:

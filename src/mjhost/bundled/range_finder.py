@@ -9,6 +9,7 @@ scan, all beams of which go out at the same moment.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 from mjhost.bundled.frames import Mount, frame, frame_names, stream_word
@@ -21,7 +22,7 @@ from mjhost.state.records import Array
 from mjhost.streams.records import Record, TransformReadings
 
 
-class RangeFinder(Plugin):
+class RangeFinder(Plugin, ABC):
     """Publishes a record of all its beams, at its rate.
 
     If its own frame is none of the model's, the pose of it is latched on ``<stream>/tf_static``.
@@ -70,10 +71,11 @@ class RangeFinder(Plugin):
         period = max(1.0 / self.config.rate, float(model.opt.timestep))
         self._out.publish(self.reading(ranges, self.fan.intensities(), period), stamp)
 
+    @abstractmethod
     def directions(self) -> Array:
         """Unit vectors of the beams in the instrument's frame, shape ``(n, 3)``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def reading(self, ranges: Ranges, intensities: Ranges, period: float) -> Any:
         """A record.
 
@@ -82,7 +84,6 @@ class RangeFinder(Plugin):
             intensities: of the beams, shape ``(n,)`` or empty.
             period: between two scans, s sim.
         """
-        raise NotImplementedError
 
 
 def _label(wanted: str, mount: Mount, stream: str, names: Names) -> str:

@@ -19,8 +19,7 @@ from mjhost.bundled.frames import stream_word
 from mjhost.plugins import Plugin
 from mjhost.state.kinematics import PresentKinematics
 from mjhost.state.names import Names, ObjectKind
-from mjhost.state.poses import conjugate, rotated_back
-from mjhost.state.records import Array
+from mjhost.state.poses import conjugate, product, rotated_back
 from mjhost.streams import Outlet
 from mjhost.streams.records import JointReadings, OdometryReading, TransformReadings
 
@@ -62,6 +61,7 @@ class RobotState(Plugin):
 
     def load(self, model: Any, data: Any) -> None:
         """Find joints and frames; publish what never changes."""
+        del data
         names, config = Names(model), self.config
         self._present = PresentKinematics(model)
         self._joint_states: Outlet[JointReadings] | None = None
@@ -70,7 +70,7 @@ class RobotState(Plugin):
         if config.joints:
             self._find_joints(model, names)
         if config.frames:
-            self._find_frames(model, data, names)
+            self._find_frames(model, names)
         if config.odometry:
             self._find_free_bodies(model, names)
 
@@ -81,7 +81,7 @@ class RobotState(Plugin):
         self._dofs: Indices = model.jnt_dofadr[single].astype(np.intp)
         self._joint_states = self.streams.declare("joint_states", JointReadings)
 
-    def _find_frames(self, model: Any, data: Any, names: Names) -> None:
+    def _find_frames(self, model: Any, names: Names) -> None:
         bodies = np.arange(1, model.nbody)
         moves = (model.body_jntnum[bodies] > 0) | (model.body_mocapid[bodies] >= 0)
         self._moving: Indices = bodies[moves]
@@ -92,7 +92,6 @@ class RobotState(Plugin):
         self._tf = self.streams.declare("tf", TransformReadings)
         outlet = self.streams.declare("tf_static", TransformReadings, latched=True)
         outlet.publish(_static(model, names, bodies[~moves]))
-        del data
 
     def _find_free_bodies(self, model: Any, names: Names) -> None:
         for joint in np.flatnonzero(model.jnt_type == _FREE):
@@ -136,23 +135,8 @@ class RobotState(Plugin):
             parents=self._parent_names,
             children=self._children_names,
             positions=rotated_back(now.xpos[moving] - now.xpos[parents], backwards),
-            orientations=products(conjugate(backwards), now.xquat[moving]),
+            orientations=product(conjugate(backwards), now.xquat[moving]),
         )
-
-
-def products(left: Array, right: Array) -> Array:
-    """The rotations ``right`` followed by ``left``, unit quaternions w x y z, each shape (n, 4)."""
-    a, b, c, d = left.T
-    w, x, y, z = right.T
-    return np.stack(
-        [
-            a * w - b * x - c * y - d * z,
-            a * x + b * w + c * z - d * y,
-            a * y - b * z + c * w + d * x,
-            a * z + b * y - c * x + d * w,
-        ],
-        axis=1,
-    )
 
 
 def _static(model: Any, names: Names, fixed: Indices) -> TransformReadings:

@@ -9,7 +9,6 @@ Not a goal: pictures; and rays, but for the engine's own range finders.
 
 from __future__ import annotations
 
-import zlib
 from collections import deque
 from collections.abc import Callable
 from typing import Annotated, Any, Final, NamedTuple
@@ -118,8 +117,7 @@ class Sensors(Plugin):
             Channel(c.place, rule, c.is_orientation, c.low, c.high)
             for c, rule in zip(self._channels, rules, strict=True)
         ]
-        key = (self.config.seed << 32) + zlib.crc32(self.name.encode())
-        self._noise = SensorNoise(noisy, model.nsensordata, key)
+        self._noise = SensorNoise(noisy, model.nsensordata, self.config.seed, self.name)
         self._silent = self._noise.is_silent
         self._latencies = [rule.latency for rule in rules]
         self._under_way: deque[_Late] = deque(maxlen=MOST_LATE)

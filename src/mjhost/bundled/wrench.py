@@ -1,24 +1,23 @@
 """Forces and torques on bodies, as commands ask for them.
 
-Owns: the wrenches of a generation.
-Invariants: what others write to ``xfrc_applied`` acts as well, and is there unchanged after the
-step. A wrench acts in exactly the steps that begin before its end. Each body has one: a new command
-replaces it.
+Owns: the wrenches of a generation, in the axes of any frame. How they get into ``xfrc_applied`` and
+out again, and when they end, is the business of ``mjhost.state.wrenches``.
+Invariants: each body has one: a new command replaces it.
 Failure: a command about a body, frame or number that cannot be is refused; nothing changed.
 Not a goal: forces that are a function of the state; that is a plugin with ``passive``.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from mjhost.bundled.frames import Frame, frame, stream_word
+from mjhost.bundled.frames import Frame, frame, known_frame, stream_word
 from mjhost.errors import InvalidArgumentError
 from mjhost.plugins import Plugin
+from mjhost.state import wrenches
 from mjhost.state.names import Names, ObjectKind
 from mjhost.state.numbers import number, vector
 from mjhost.state.poses import cross
@@ -26,25 +25,28 @@ from mjhost.state.records import Array
 from mjhost.streams import Outlet
 from mjhost.streams.records import WORLD, WrenchCommand, WrenchReading
 
-_NEAR = 1e-9  # of a timestep: a boundary this close before the end has reached it
 
-
-class _Wrench(msgspec.Struct, frozen=True, kw_only=True):
-    """A wrench that acts.
+class _FramedWrench(wrenches.Wrench, kw_only=True, eq=False):
+    """A wrench whose force and torque are along the axes of any frame.
 
     Attributes:
-        force: N, along the axes of ``frame``.
-        torque: N·m, along the axes of ``frame``.
-        point: where the force acts, m, from the origin of the body along its axes.
-        frame: name of the frame.
-        until: ``data.time`` from which on it acts no more, s sim; infinite: it lasts.
+        axes: the frame.
     """
 
-    force: Array
-    torque: Array
-    point: Array
-    frame: str
-    until: float
+    axes: Frame
+
+    @property
+    def needs_poses(self) -> bool:
+        """Always: ``spatial`` looks at the frame."""
+        return True
+
+    def spatial(self, model: Any, data: Any) -> Array:
+        """Force and torque about the centre of mass along the world's axes, shape (6,)."""
+        _, turn = self.axes.pose(data)
+        force, torque = turn @ self.force, turn @ self.torque
+        assert self.point is not None, "a command always has one"
+        arm = data.xmat[self.body].reshape(3, 3) @ (self.point - model.body_ipos[self.body])
+        return np.concatenate((force, torque + cross(arm, force)))
 
 
 class Wrench(Plugin):
@@ -73,9 +75,8 @@ class Wrench(Plugin):
         if ids.pop(WORLD, None) is not None and self.config.bodies:
             raise InvalidArgumentError("nothing can push the world; name other bodies")
         self._ids = ids
-        self._wrenches: dict[str, _Wrench] = {}
-        self._frames: dict[str, Frame] = {}
-        self._added: list[tuple[int, Array, Array]] = []  # body, what was there, what is now
+        self._acting = wrenches.Wrenches()
+        self._axes: dict[str, str] = {}  # names of frames by body
         self._outlets: dict[str, Outlet[WrenchReading]] = {}
         for body in ids:
             name = f"wrench/{stream_word(body)}"
@@ -84,87 +85,75 @@ class Wrench(Plugin):
 
     def _taker(self, body: str) -> Any:
         def take(model: Any, data: Any, command: WrenchCommand) -> None:
-            del model
-            self._apply(body, _checked(command, body, float(data.time)))
+            del data
+            duration = command.duration
+            if duration is not None and number(duration, f"duration on {body!r}") < 0.0:
+                raise InvalidArgumentError(
+                    f"duration on {body!r} must be at least 0 s, got {duration}"
+                )
+            wanted = msgspec.structs.asdict(command)
+            axes = frame(self._names, wanted.pop("frame"))
+            self._apply(body, axes, wanted, self._steps(body), float(model.opt.timestep))
 
         return take
 
-    def _apply(self, body: str, wrench: _Wrench) -> None:
-        found = frame(self._names, wrench.frame)
-        self._frames[body] = found
-        self._wrenches[body] = wrench
+    def _steps(self, body: str) -> int:
+        return self._outlets[body].now().step
+
+    def _apply(self, body: str, axes: Frame, wanted: Any, start: int, dt: float) -> None:
+        wrench = _FramedWrench(
+            body=self._ids[body],
+            label=body,
+            name="",
+            force=vector(wanted["force"], 3, f"force on {body!r}"),
+            torque=vector(wanted["torque"], 3, f"torque on {body!r}"),
+            point=vector(wanted["point"], 3, f"point of {body!r}"),
+            frame="body",
+            start=start,
+            duration=wanted["duration"],
+            dt=dt,
+            axes=axes,
+        )
+        self._acting.apply(wrench)
+        self._axes[body] = axes.name
 
     def pre_step(self, model: Any, data: Any) -> None:
         """Add what acts to what others apply."""
-        self._added.clear()  # of a step that was undone
-        if not self._wrenches:
+        if not self._acting:
             self.skip_timing()
             return
-        now = data.time + _NEAR * model.opt.timestep
-        for body, wrench in tuple(self._wrenches.items()):
-            if now < wrench.until:
-                self._add(model, data, body, wrench)
-            else:
-                del self._wrenches[body]
-
-    def _add(self, model: Any, data: Any, body: str, wrench: _Wrench) -> None:
-        index = self._ids[body]
-        _, axes = self._frames[body].pose(data)
-        turn = data.xmat[index].reshape(3, 3)
-        force, torque = axes @ wrench.force, axes @ wrench.torque
-        arm = turn @ (wrench.point - model.body_ipos[index])
-        spatial = np.concatenate((force, torque + cross(arm, force)))
-        row = data.xfrc_applied[index]
-        users = row.copy()
-        row += spatial
-        self._added.append((index, users, row.copy()))
-        outlet = self._outlets[body]
-        if outlet.wanted:
-            outlet.publish(WrenchReading(force=force, torque=spatial[3:]))
+        steps = self._steps(next(iter(self._ids)))
+        if not self._acting.expire(steps, float(model.opt.timestep)):
+            return
+        self._acting.add(model, data)
+        for wrench in self._acting:
+            outlet = self._outlets[wrench.label]
+            if outlet.wanted:
+                spatial = wrench.spatial(model, data)
+                outlet.publish(WrenchReading(force=spatial[:3], torque=spatial[3:]))
 
     def last_stage(self, model: Any, data: Any) -> None:
         """Give the rows back to others, with what they added meanwhile."""
         del model
-        for index, users, ours in self._added:
-            row = data.xfrc_applied[index]
-            if np.array_equal(row, ours):
-                row[:] = users
-            elif row.any():  # else the engine has reset itself
-                row -= ours - users
-        self._added.clear()
+        self._acting.take_out(data)
 
     def reset(self) -> None:
         """End all of them."""
-        self._wrenches.clear()
-        self._added.clear()
+        self._acting.forget()
+        self._acting.clear()
 
     def save_state(self) -> dict[str, Any]:
-        """What acts, and until when."""
-        return {body: msgspec.structs.asdict(wrench) for body, wrench in self._wrenches.items()}
+        """What acts, and for how long."""
+        if not self._acting:
+            return {}
+        saved = self._acting.save(self._steps(next(iter(self._ids))))
+        return {each["body"]: {**each, "axes": self._axes[each["body"]]} for each in saved}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on with it, as far as bodies and frames are there."""
-        self._wrenches.clear()
+        self.reset()
         for body, saved in state.items():
-            if body in self._ids and self._has_frame(saved["frame"]):
-                self._apply(body, _Wrench(**saved))
-
-    def _has_frame(self, name: str) -> bool:
-        kinds = (ObjectKind.BODY, ObjectKind.SITE, ObjectKind.CAMERA, ObjectKind.GEOM)
-        return name == WORLD or any(name in self._names.ids(kind) for kind in kinds)
-
-
-def _checked(command: WrenchCommand, body: str, now: float) -> _Wrench:
-    until = math.inf
-    if command.duration is not None:
-        seconds = number(command.duration, f"duration on {body!r}")
-        if seconds < 0.0:
-            raise InvalidArgumentError(f"duration on {body!r} must be at least 0 s, got {seconds}")
-        until = now + seconds
-    return _Wrench(
-        force=vector(command.force, 3, f"force on {body!r}"),
-        torque=vector(command.torque, 3, f"torque on {body!r}"),
-        point=vector(command.point, 3, f"point of {body!r}"),
-        frame=command.frame,
-        until=until,
-    )
+            axes = known_frame(self._names, saved["axes"])
+            if body in self._ids and axes is not None:
+                start = self._steps(body) - int(saved["elapsed"])
+                self._apply(body, axes, saved, start, float(saved["dt"]))

@@ -49,9 +49,15 @@ def conjugate(quat: Array) -> Array:
 
 def product(left: Array, right: Array) -> Array:
     """The rotation ``right`` followed by ``left``."""
-    w, x, y, z = left.tolist()
-    rows = ((w, -x, -y, -z), (x, w, -z, y), (y, z, w, -x), (z, -y, x, w))
-    return np.array(rows) @ right
+    a, b, c, d = left.T
+    w, x, y, z = right.T
+    parts = (
+        a * w - b * x - c * y - d * z,
+        a * x + b * w + c * z - d * y,
+        a * y - b * z + c * w + d * x,
+        a * z + b * y - c * x + d * w,
+    )
+    return np.array(parts).T
 
 
 def rotated(points: Array, quats: Array) -> Array:
